@@ -6,6 +6,7 @@ define.fn {
   name = "ff_complete_execution",
   doc = "Ends the running attempt with a result.",
   flags = { "allow-oom" },
+  pays_later = true,
   args = { execution_id = "execution_id", fence = "fence", result = "result?", result_encoding = "encoding?" },
   reply = { completed = {}, replayed = {} },
   errs = { "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked" },

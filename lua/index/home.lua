@@ -37,12 +37,12 @@ function home.key(tx, rec, path, place)
 end
 
 -- The name under which a lane remembers that a queue is quiet.
-local quiet = setmetatable({ any = "quiet:any" }, { __index = function(_, queue) return "quiet:" .. queue end })
+home.quiet = setmetatable({ any = "quiet:any" }, { __index = function(_, queue) return "quiet:" .. queue end })
 
 -- Tells dispatchers that something can be claimed, unless they are known to be coming back anyway.
 local function announce(tx, rec, fresh)
   local copy = not fresh and rec.prio == 0 and lane.load(tx, rec.path)
-  if not copy or lane.recall(tx, copy, quiet[rec.queue]) == nil then
+  if not copy or lane.recall(tx, copy, home.quiet[rec.queue]) == nil then
     tx:announce("ready", rec.path, rec.queue, rec.score)
   end
 end
@@ -57,9 +57,8 @@ function home.move(tx, rec, place, score)
     if was_place then
       local was_key = home.key(tx, rec, was_path, was_place)
       tx:zrem(was_key, rec.id)
-      if was_place == "queue" and rec.queue ~= "any" then queues.left(tx, rec, was_path, was_key) end
     end
-    if place == "queue" and rec.queue ~= "any" then fresh = queues.joined(tx, rec, key) end
+    if place == "queue" and rec.queue ~= "any" then fresh = queues.joined(tx, path, rec.queue, rec.requires) end
   end
   tx:zadd(key, score, rec.id)
   if place == "queue" and rec.phase == "runnable" and rec.grant == nil then announce(tx, rec, fresh) end
@@ -71,7 +70,6 @@ end
 function home.leave(tx, rec)
   local key = home.key(tx, rec, rec.path, rec.was_place)
   tx:zrem(key, rec.id)
-  if rec.was_place == "queue" and rec.queue ~= "any" then queues.left(tx, rec, rec.path, key) end
 end
 
 return home

@@ -6,6 +6,7 @@ local holds = require "record.holds"
 local keys = require "lib.keys"
 local limits = require "lib.limits"
 local outbox = require "lib.outbox"
+local packed = require "record.packed"
 local quota = require "record.quota"
 local gone = require "index.gone"
 local holders = require "index.holders"
@@ -37,7 +38,7 @@ local function load_weighted(tx, k, weighted)
   k.behind = #k.weighted_passed == limits.window_sweep_max
   local gone = {}
   for i, item in ipairs(k.weighted_passed) do gone[i] = item.member end
-  k.sum = tonumber(k.raw.sum or "0")
+  k.sum = k.was.sum or 0
   if #gone > 0 then
     for _, weight in ipairs(tx:hmget(k.weights, gone)) do k.sum = k.sum - (tonumber(weight) or 0) end
   end
@@ -59,18 +60,31 @@ local function load_called(tx, k)
   if k.expected == 0 and #k.called_passed < limits.window_sweep_max then k.called_at = nil end
 end
 
+-- The record of a key, or nil when it is not in use.
+local function opened(tx, id, digest)
+  local key = keys.quota_part(tx, id, "key", digest)
+  local stored = tx:record(key)
+  return stored and packed.open_quota_key(key, stored)
+end
+
+-- Until when nothing starts under a key.
+function room.throttled(tx, id, digest)
+  local was = opened(tx, id, digest)
+  return was and was.throttled
+end
+
 -- What a quota knows of a key, by its digest; `key` is the key itself where the caller knows it. Answers nil for a key that is
 -- not in use, unless `fresh` says that it is about to be.
 function room.load(tx, q, digest, key, fresh)
-  local raw = tx:hgetall(keys.quota_part(tx, q.id, "key", digest))
-  if raw == nil and not fresh then return nil end
+  local was = opened(tx, q.id, digest)
+  if was == nil and not fresh then return nil end
   local k = {
-    q = q, digest = digest, fresh = raw == nil, raw = raw or {}, set = holds.of_quota(q.id, digest),
+    q = q, digest = digest, fresh = was == nil, was = was or {}, set = holds.of_quota(q.id, digest),
     -- What has been decided in this call and is written by room.save.
     enters = {}, entered = {}, leaves = {}, left = {}, waits = {}, calls = {}, absent = {},
   }
-  k.key = k.raw.key or key
-  k.tat, k.throttled, k.wake, k.called_at = tonumber(k.raw.tat or nil), tonumber(k.raw.throttled or nil), tonumber(k.raw.wake or nil), tonumber(k.raw.called_at or nil)
+  was = k.was
+  k.key, k.tat, k.throttled, k.wake, k.called_at = was.key or key, was.tat, was.throttled, was.wake, was.called_at
   k.waiters, k.asked, k.oversized = keys.quota_part(tx, q.id, "waiters", digest), keys.quota_part(tx, q.id, "asked", digest), keys.quota_part(tx, q.id, "oversized", digest)
   k.holders, k.called = keys.holders(tx, k.set), keys.quota_part(tx, q.id, "called", digest)
   load_called(tx, k)
@@ -143,8 +157,25 @@ end
 
 local order = { "throttle", "rate", "concurrency", "weighted" }
 
+-- True when every part lets so much more pass.
+local function passes(tx, k, weight)
+  local d, now = k.q.definition, tx.now
+  local rate, weighted = d.rate, d.weighted
+  if k.throttled and k.throttled > now then return false end
+  if rate then
+    if rate.mode == "smooth" then
+      if k.tat and k.tat > now then return false end
+    elseif k.starts >= rate.limit then
+      return false
+    end
+  end
+  if d.concurrency and k.held >= d.concurrency then return false end
+  return weighted == nil or k.sum + weight <= weighted.limit
+end
+
 -- The first part that does not let so much more pass, or nil.
 function room.refusal(tx, k, weight)
+  if passes(tx, k, weight) then return nil end
   for _, name in ipairs(order) do
     local use = parts[name](tx, k, weight)
     if use and not use.passes then return use end
@@ -296,7 +327,16 @@ function room.reweigh(tx, k, member, weight)
 end
 
 local function owe_call(tx, k, id, holder)
-  outbox.owe(tx, "unblock", { "execution_id", id, "reason", "waiting_for_quota", "holder_id", holder, "set", k.set })
+  if tx.executions then
+    tx:owe("call", { execution_id = id, holder_id = holder, set = k.set })
+  else
+    room.call_later(tx, id, holder, k.set)
+  end
+end
+
+-- The partition owes an execution its call.
+function room.call_later(tx, id, holder, set)
+  outbox.owe(tx, "unblock", { "execution_id", id, "reason", "waiting_for_quota", "holder_id", holder, "set", set })
 end
 
 -- The first of a line: id, the holder it asked under and its weight.
@@ -389,7 +429,7 @@ local function write_holders(tx, k)
   for _, one in ipairs(k.enters) do
     local c = one.candidate
     tx:zadd(k.holders, c.expires_at, one.member)
-    first = math.min(first or c.expires_at, c.expires_at)
+    if c.expires_at < holders.open_ended then first = math.min(first or c.expires_at, c.expires_at) end
     if d.rate then
       tx:zadd(k.rate, tx.now, one.member)
       k.newest = { score = tx.now }
@@ -435,21 +475,23 @@ local function write_passed(tx, k)
   if k.reweighed then tx:hset(k.weights, k.reweighed) end
 end
 
-local function write_hash(tx, k)
-  local key = keys.quota_part(tx, k.q.id, "key", k.digest)
-  if k.fresh then
-    quota.enter_key(tx, k.q, k.digest)
-    tx:hset(key, { "key", k.key })
-  end
+local function write_record(tx, k)
+  local was = k.was
+  if k.fresh then quota.enter_key(tx, k.q, k.digest) end
   -- Weights that nothing counts any more must not be taken off a sum that begins anew.
-  if k.weighted == nil and k.raw.sum then
+  if k.weighted == nil and was.sum then
     for _, part in ipairs({ "weighted", "weights" }) do tx:del(keys.quota_part(tx, k.q.id, part, k.digest)) end
   end
-  for _, name in ipairs({ "tat", "throttled", "sum", "wake", "called_at" }) do
-    local value = k[name]
-    if value ~= nil and text(value) ~= k.raw[name] then tx:hset(key, { name, value }) end
-    if value == nil and k.raw[name] then tx:hdel(key, name) end
+  if k.fresh or k.tat ~= was.tat or k.throttled ~= was.throttled or k.sum ~= was.sum or k.wake ~= was.wake or k.called_at ~= was.called_at then
+    local record = { key = k.key, tat = k.tat, throttled = k.throttled, sum = k.sum, wake = k.wake, called_at = k.called_at, tail = was.tail }
+    tx:set(keys.quota_part(tx, k.q.id, "key", k.digest), packed.close_quota_key(record))
   end
+end
+
+-- Corrects the weight in the window.
+function room.set_sum(tx, k, sum)
+  k.sum, k.wake = sum, k.was.wake
+  write_record(tx, k)
 end
 
 -- Nobody uses the key: what is left of it goes.
@@ -484,7 +526,7 @@ function room.save(tx, k, admission)
   local entry = { id = room.timer(k.q.id, k.digest), wake = k.wake }
   timers.keep(tx, entry, at)
   k.wake = at
-  write_hash(tx, k)
+  write_record(tx, k)
 end
 
 -- The quota is gone: whoever waits is called, to be told so; who holds leaves by itself.
@@ -523,7 +565,8 @@ function room.walk(tx, id)
     end
   end
   if #found > 0 then
-    tx:hset(keys.quota(tx, id), { "walked", walked })
+    q.walked = walked
+    quota.save(tx, q)
     tx:zadd(keys.timers(tx), tx.now, quota.timer(id))
   else
     timers.clear(tx, quota.timer(id))
@@ -532,7 +575,8 @@ function room.walk(tx, id)
       tx:zrem(keys.quotas(tx), id)
       gone.note(tx, id)
     else
-      tx:hdel(keys.quota(tx, id), "walked")
+      q.walked = nil
+      quota.save(tx, q)
     end
   end
 end

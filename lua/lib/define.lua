@@ -5,6 +5,7 @@ local functions = {} -- name -> contract
 local order = {}
 local plain = {} -- variant without fields -> its packed answer
 local tx -- the view of the partition that every operation gets
+local pay -- pays what operations owe to other partitions
 
 local pack, unpack_, pcall, type = cmsgpack.pack, cmsgpack.unpack, pcall, type
 local settle_host = redis.settle
@@ -45,7 +46,7 @@ end
 local function boot()
   for _, module in ipairs(require "manifest") do require(module) end
   for _, name in ipairs(order) do compile(functions[name]) end
-  tx = require "lib.tx"
+  tx, pay = require "lib.tx", require "transition.pay"
 end
 
 -- A packed answer: the variant and its fields, or false, the code of a refusal and its detail. What raised, and what is not known,
@@ -84,6 +85,7 @@ local function operate(trusted, at, name, route, args, now, counted)
     local refusal = contract.check(args)
     if refusal then return packed(refusal, counted and 0 or nil) end
   end
+  if tx:owing() > 0 and not contract.pays_later then pay.all(tx) end
   tx:operation(at, route, now)
   local fine, answer = pcall(contract.call, tx, args, tx.now)
   local reply, outcome
@@ -104,13 +106,15 @@ end
 -- Runs a list: `argv` holds what is true for all of it, then its operations. `kind` is the class of the function it came by.
 function define.run(kind, argv)
   if tx == nil then boot() end
-  local marks, number = unpack_(argv[1])
-  tx:list(kind, marks)
+  local marks, number, executions, budgets, quotas = unpack_(argv[1])
+  tx:list(kind, marks, executions, budgets, quotas)
   local answers, trusted = tx.answers, number == LIBRARY.number
   for i = 2, #argv do
     -- An answer may be replaced while those behind it run.
     answers[i - 1] = operate(trusted, i - 1, unpack_(argv[i]))
   end
+  tx:flush_all()
+  if tx:owing() > 0 then pay.all(tx) end
   tx:close()
   return answers
 end

@@ -10,7 +10,7 @@ local places = require "lib.keys"
 local redis_call, redis_pcall, commit = redis.call, redis.pcall, redis.commit
 local begin_host, settle_host = redis.begin, redis.settle
 local pack = cmsgpack.pack
-local floor, format, find, concat = math.floor, string.format, string.find, table.concat
+local floor, format, find, sub, concat = math.floor, string.format, string.find, string.sub, table.concat
 local pcall, type, unpack, tonumber, error, ipairs, next = pcall, type, unpack, tonumber, error, ipairs, next
 
 -- The one view there is; an operation begins it anew.
@@ -29,6 +29,11 @@ local open, closers, open_count = {}, {}, 0
 local events, event_count, event_settled, event_done = {}, 0, 0, 0
 -- How many finished operations have writes that are not done, and the places of the first and the last of them in the list.
 local owners, first_owner, last_owner = 0, 0, 0
+-- What operations owe to other partitions of the same store, until it is paid; how many debts there are, and how many of finished
+-- operations.
+local debts, debt_count, debt_settled = {}, 0, 0
+-- What is owed in case that the writes of an operation fail: what it took elsewhere for something that then does not happen.
+local hedges, hedge_count, hedge_settled = {}, 0, 0
 
 -- True when the running operation has planned a command of this key.
 local function is_own(command)
@@ -94,11 +99,14 @@ end
 local append, say
 
 -- Begins a list. `kind` is the class of the function it came by; `marks` is 1 when slots may move and 2 when someone reads events,
--- or their sum. A test adds 4 to have every transition made step by step.
-function Tx:list(kind, marks)
+-- or their sum. A test adds 4 to have every transition made step by step. `executions`, `budgets` and `quotas` are how many partitions
+-- hold them, where operations may visit others.
+function Tx:list(kind, marks, executions, budgets, quotas)
   if count > 0 then cut(0) end
   settled, join_count, open_count, owners = 0, 0, 0, 0
   event_count, event_settled, event_done = 0, 0, 0
+  debt_count, debt_settled, hedge_count, hedge_settled = 0, 0, 0, 0
+  self.executions, self.budgets, self.quotas = executions, budgets, quotas
   local time = redis_call("TIME")
   local sec, usec = tonumber(time[1]), tonumber(time[2])
   self.kind, self.guard, self.listen = kind, marks % 2 == 1, marks % 4 >= 2
@@ -107,26 +115,32 @@ function Tx:list(kind, marks)
   self.route, self.lanes, self.said, self.answers = nil, {}, nil, {}
 end
 
+-- Turns to another partition: what was planned for the one before is written. False when it could not be.
+local function turn(self, route)
+  local fine = self:flush()
+  append(self)
+  local names = places.of(route)
+  self.route, self.names, self.tag = route, names, names.tag
+  return fine
+end
+
 -- Begins the operation at this place of the list.
 function Tx:operation(at, route, now)
   if route ~= self.route then
     self.at = nil
-    self:flush()
-    append(self)
-    local names = places.of(route)
-    self.route, self.names, self.tag = route, names, names.tag
+    turn(self, route)
   end
   number = number + 1
   self.at, self.calls, self.memo, self.messages, self.lost = at, 1, {}, nil, nil
   self.now, self.now_us = self.list_now, self.list_now_us
   if now and LIBRARY.test then self.now, self.now_us = now, now * 1000 end
-  if begin_host then begin_host(at) end
+  if begin_host then begin_host(at, route) end
 end
 
 -- Drops what the operation planned since its last finished item.
 function Tx:reset()
   if join_count > 0 or count > settled then take_back() end
-  event_count = event_settled
+  event_count, debt_count, hedge_count = event_settled, debt_settled, hedge_settled
   self.memo, self.messages, self.lanes = {}, nil, {}
 end
 
@@ -546,7 +560,7 @@ end
 function say(self)
   for _, of_tag in ipairs(self.said) do
     if #of_tag.messages > 0 then
-      if begin_host then begin_host(of_tag.at) end
+      if begin_host then begin_host(of_tag.at, "ff:" .. of_tag.tag) end
       redis_call("SPUBLISH", "ff:wake:" .. of_tag.tag, pack(of_tag.messages))
       if settle_host then settle_host("ok") end
     end
@@ -579,7 +593,7 @@ function append(self)
   local n = event_done
   if n == 0 then return end
   local names = self.names
-  if begin_host then begin_host(self.event_owner) end
+  if begin_host then begin_host(self.event_owner, self.route) end
   local newest = redis_call("INCRBY", names.event_count, n)
   local first = newest - n + 1
   if floor(newest / 64) > floor((first - 1) / 64) then drop_oldest(names.events, newest) end
@@ -687,9 +701,24 @@ end
 
 -- What finished operations planned could not be written: each of them answers this instead.
 local function lose(self, answer)
+  if self.paying then
+    event_count, event_settled = event_done, event_done
+    return
+  end
   for at = first_owner, last_owner do
     if at ~= self.at then self.answers[at] = answer end
   end
+  for i = 1, debt_settled do
+    local at = debts[i].at
+    if at >= first_owner and at <= last_owner then debts[i].void = true end
+  end
+  -- What the running operation owes is dropped with it.
+  debt_count = debt_settled
+  for i = 1, hedge_settled do
+    debt_count = debt_count + 1
+    debts[debt_count] = hedges[i]
+  end
+  debt_settled = debt_count
   event_count, event_settled = event_done, event_done
   self.lost = answer
 end
@@ -703,7 +732,7 @@ function Tx:flush()
     if busy then lost = pack(false, "try_again", { problem = busy }) end
   end
   if lost == nil then
-    if begin_host then begin_host(first_owner) end
+    if begin_host then begin_host(first_owner, self.route) end
     local fine, problem = pcall(send)
     if settle_host then settle_host(fine and "ok" or "raised") end
     if not fine then lost = pack(nil, "raised", raised(problem)) end
@@ -713,10 +742,9 @@ function Tx:flush()
     last[command[2]], before[command], order[i] = nil, nil, nil
   end
   count, settled, owners = 0, 0, 0
-  if lost then
-    lose(self, lost)
-    return false
-  end
+  if lost then lose(self, lost) end
+  hedge_count, hedge_settled = 0, 0
+  if lost then return false end
   if event_done == 0 then self.event_owner = first_owner end
   event_done = event_settled
   return true
@@ -731,7 +759,7 @@ function Tx:give_way()
   end
   if settle_host then settle_host("ok") end
   local fine = self:flush()
-  if begin_host then begin_host(self.at) end
+  if begin_host then begin_host(self.at, self.route) end
   if not fine then error("what the operations before it planned could not be written", 0) end
   for _, command in ipairs(own or {}) do
     add(command[2], command, last[command[2]])
@@ -745,6 +773,7 @@ end
 -- The running operation, or an item of it, is done: what it planned is written with the next flush.
 function Tx:finish()
   if self.messages then gather(self) end
+  debt_settled, hedge_settled = debt_count, hedge_count
   if count == settled and join_count == 0 and event_count == event_settled then return end
   for i = 1, open_count do
     local command = open[i]
@@ -756,6 +785,85 @@ function Tx:finish()
   if owners == 0 or last_owner ~= at then owners = owners + 1 end
   last_owner, settled, join_count, open_count, event_settled = at, count, 0, 0, event_count
   number = number + 1
+end
+
+-- Other partitions of the store -----------------------------------------------------------------
+
+local unwritten = "what was planned before could not be written"
+
+-- Where something is, by the seed at the end of its id.
+local function seated(family, id, partitions)
+  return "ff:{" .. family .. ":" .. format("%.0f", tonumber(sub(id, 33), 16) % partitions) .. "}"
+end
+
+function Tx:route_of_execution(id) return seated("p", id, self.executions) end
+function Tx:route_of_quota(id) return seated("q", id, self.quotas) end
+function Tx:route_of_budget(id) return seated("b", id, self.budgets) end
+
+-- Runs `work(tx, ...)` in another partition, as an operation of its own: what it plans is written before this returns. The running
+-- operation has planned nothing but finished items. Answers what the work answers, or nil when it raised.
+function Tx:visit(route, work, ...)
+  local home, messages = self.route, self.messages
+  if settle_host then settle_host("ok") end
+  local fine, answer = turn(self, route), nil
+  self.memo, self.messages = {}, nil
+  if begin_host then begin_host(self.at, route) end
+  if not fine then error(unwritten, 0) end
+  fine, answer = pcall(work, self, ...)
+  if fine then self:finish() else self:reset() end
+  if settle_host then settle_host(fine and "ok" or "raised") end
+  local written = turn(self, home)
+  self.memo, self.messages = {}, messages
+  if begin_host then begin_host(self.at, home) end
+  if not written then error(unwritten, 0) end
+  if fine then return answer end
+end
+
+-- The running operation owes something to another partition of the same store: `what` says how it is paid.
+function Tx:owe(what, debt)
+  debt.what, debt.at, debt.home, debt.now = what, self.at, self.route, self.now
+  debt_count = debt_count + 1
+  debts[debt_count] = debt
+end
+
+-- It owes this if its writes fail.
+function Tx:hedge(what, debt)
+  debt.what, debt.at, debt.home, debt.now = what, self.at, self.route, self.now
+  hedge_count = hedge_count + 1
+  hedges[hedge_count] = debt
+end
+
+-- How much finished operations owe.
+function Tx:owing() return debt_settled end
+
+-- Writes what every operation so far has planned: none is running.
+function Tx:flush_all()
+  self.at = nil
+  self:flush()
+end
+
+-- The debts of finished operations whose writes are done. From here on they are the caller's to pay.
+function Tx:settle_debts()
+  local list = {}
+  self:flush_all()
+  for i = 1, debt_settled do
+    if not debts[i].void then list[#list + 1] = debts[i] end
+    debts[i] = false
+  end
+  debt_count, debt_settled = 0, 0
+  return list
+end
+
+-- Runs `work(tx, ...)` in a partition on behalf of an operation that was answered. False when it raised, or could not be written.
+function Tx:pay(route, debt, work, ...)
+  self:operation(debt.at, route, debt.now)
+  self.paying = true
+  local fine = pcall(work, self, ...)
+  if fine then self:finish() else self:reset() end
+  if settle_host then settle_host(fine and "ok" or "raised") end
+  fine = self:flush() and fine
+  self.paying, self.at = nil, nil
+  return fine
 end
 
 -- Ends the list: the rest is written, and each partition gets its events and says what there is to say. Only a damaged stream refuses

@@ -209,11 +209,9 @@ local function check_index(tx, key, rest, findings, repair)
   local instance = string.match(rest, "^workers:(.+)$")
   if instance then return check_leases(tx, key, instance, findings, repair) end
   if place == "queues" then
-    for _, entry in ipairs(queues.all(tx, path)) do
-      if not entry.uncovered and tx:zcard(keys.queue(tx, path, entry.queue)) == 0 then
-        check.found(findings, 37, key, "queue " .. entry.queue .. " is empty", repair)
-        if repair then queues.drop(tx, path, entry.queue) end
-      end
+    for _, name in ipairs(queues.unreadable(tx, path)) do
+      check.found(findings, 37, key, "queue " .. name .. " says nothing", repair)
+      if repair then queues.drop(tx, path, name) end
     end
     return
   end

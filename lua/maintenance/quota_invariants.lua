@@ -30,10 +30,10 @@ local function check_weights(tx, q, k, findings, repair, found)
   local all = tx:hgetall(k.weights) or {}
   local sum, count = 0, 0
   for _, weight in pairs(all) do sum, count = sum + tonumber(weight), count + 1 end
-  local stored = tonumber(k.raw.sum or "0")
+  local stored = k.was.sum or 0
   if sum ~= stored then
     found(findings, 33, k.weights, "weighs " .. shown(sum) .. ", " .. shown(stored) .. " is counted", repair)
-    if repair then tx:hset(keys.quota_part(tx, q.id, "key", k.digest), { "sum", sum }) end
+    if repair then room.set_sum(tx, k, sum) end
   end
   if count ~= tx:zcard(k.weighted) then found(findings, 33, k.weighted, "entries and weights differ in number", false) end
 end

@@ -19,6 +19,10 @@ end
 -- Notes for each queue since when nobody covers it; a second later it counts as uncovered.
 local function review_queue(tx, path, entry, sets)
   local now = tx.now
+  if not entry.uncovered and tx:zcard(keys.queue(tx, path, entry.queue)) == 0 then
+    queues.drop(tx, path, entry.queue)
+    return nil
+  end
   if covered(entry.requires, sets) then
     if entry.uncovered_since then
       entry.uncovered_since, entry.uncovered = nil, false

@@ -1,7 +1,6 @@
 local define = require "lib.define"
 local event = require "lib.event"
 local gone = require "index.gone"
-local keys = require "lib.keys"
 local quota = require "record.quota"
 local reply = require "lib.reply"
 
@@ -18,7 +17,7 @@ define.fn {
       if quota.load(tx, a.quota_id, true) or gone.had(tx, a.quota_id) then return reply.ok("deleted") end
       return reply.err("quota_not_found", { quota_id = a.quota_id })
     end
-    tx:hset(keys.quota(tx, q.id), { "deleted", 1 })
+    q.deleted = 1
     quota.walk(tx, q)
     event.of_fleet(tx, "quota.deleted", q.definition.namespace, nil, nil, unpack(quota.told(q.id, a.actor)))
     return reply.ok("deleted")

@@ -16,13 +16,13 @@ define.fn {
   call = function(tx, a)
     local n = a.quota
     if not (n.rate or n.concurrency or n.weighted) then return reply.err("invalid_argument", { field = "quota", problem = "must have a rate, a concurrency or a weighted part" }) end
-    local key, packed = keys.quota(tx, n.quota_id), quota.pack(n)
+    local packed = quota.pack(n)
     local known = quota.load(tx, n.quota_id)
     if known == nil then
       if a.version then return reply.err("quota_not_found", { quota_id = n.quota_id }) end
       -- One of the same name is still being taken apart.
       if quota.load(tx, n.quota_id, true) then return reply.err("quota_version_conflict", { quota_id = n.quota_id, problem = "is being deleted" }) end
-      tx:hset(key, { "definition", packed, "version", 1, "created", tx.now, "changed", tx.now, "last", 0 })
+      quota.save(tx, quota.new(tx, n.quota_id, packed))
       tx:zadd(keys.quotas(tx), tx.now, n.quota_id)
       -- Work may wait for it that was refused because it was not there.
       if gone.back(tx, n.quota_id) then outbox.owe(tx, "quota_returned", { "quota_id", n.quota_id }) end
@@ -30,11 +30,11 @@ define.fn {
       return reply.ok("created", { entry = { quota = n, version = 1, created_at = tx.now, keys = 0 } })
     end
     local count = tx:zcard(keys.quota_keys(tx, n.quota_id))
-    if known.raw.definition == packed then return reply.ok("duplicate", { entry = quota.typed(known, count) }) end
+    if known.packed == packed then return reply.ok("duplicate", { entry = quota.typed(known, count) }) end
     if a.version ~= known.version then return reply.err("quota_version_conflict", { quota_id = n.quota_id, version = known.version }) end
     local version = known.version + 1
-    tx:hset(key, { "definition", packed, "version", version, "changed", tx.now })
-    if count > 0 then quota.walk(tx, known) end
+    known.packed, known.version, known.changed = packed, version, tx.now
+    if count > 0 then quota.walk(tx, known) else quota.save(tx, known) end
     event.of_fleet(tx, "quota.changed", n.namespace, nil, nil, unpack(quota.told(n.quota_id, a.actor)))
     return reply.ok("replaced", { entry = { quota = n, version = version, created_at = known.created, keys = count } })
   end,

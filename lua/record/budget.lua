@@ -3,6 +3,7 @@
 local keys = require "lib.keys"
 local limits = require "lib.limits"
 local outbox = require "lib.outbox"
+local packed = require "record.packed"
 local event = require "lib.event"
 local reply = require "lib.reply"
 local timers = require "index.timers"
@@ -49,8 +50,8 @@ end
 
 budget.pack_definition = pack_definition
 
-local function unpack_definition(packed)
-  local l = cmsgpack.unpack(packed)
+local function unpack_definition(bytes)
+  local l = cmsgpack.unpack(bytes)
   local dimensions = {}
   for i, d in ipairs(l[5]) do dimensions[i] = { name = d[1], hard = d[2] or nil, soft = d[3] or nil } end
   return {
@@ -72,58 +73,53 @@ function budget.new(tx, definition)
 end
 
 -- Amounts are stored as a list in the order of the dimensions.
-local function amounts_of(b, packed, key, field)
-  local list, amounts = cmsgpack.unpack(packed or ""), {}
-  if type(list) ~= "table" or #list ~= #b.dimensions then error("CORRUPT " .. key .. " " .. field) end
+local function amounts_of(b, list, key, field)
+  local amounts = {}
+  if #list ~= #b.dimensions then error("CORRUPT " .. key .. " " .. field) end
   for i, d in ipairs(b.dimensions) do amounts[d.name] = list[i] end
   return amounts
 end
 
-local function pack_amounts(b, amounts)
+local function list_of(b, amounts)
   local list = {}
   for i, d in ipairs(b.dimensions) do list[i] = amounts[d.name] end
-  return cmsgpack.pack(list)
+  return list
 end
 
 -- The record, read once per plan; nil when there is none.
 function budget.load(tx, id)
   local key = keys.budget(tx, id)
   if tx.memo[key] then return tx.memo[key] end
-  local raw = tx:hgetall(key)
-  if raw == nil then return nil end
-  if raw.definition == nil then error("CORRUPT " .. key .. " definition") end
-  local b = unpack_definition(raw.definition)
-  b.id = id
-  for _, name in ipairs({ "version", "created", "period", "since", "rooms", "wide", "told" }) do
-    b[name] = tonumber(raw[name] or nil)
-    if b[name] == nil then error("CORRUPT " .. key .. " " .. name) end
-  end
-  b.next_reset = tonumber(raw.next_reset or nil)
-  b.approved, b.refused, b.soft_told, b.passed = raw.approved ~= nil, raw.refused ~= nil, raw.soft_told ~= nil, raw.passed ~= nil
-  b.used, b.held, b.base = amounts_of(b, raw.used, key, "used"), amounts_of(b, raw.held, key, "held"), amounts_of(b, raw.base, key, "base")
-  b.actions = raw.actions and cmsgpack.unpack(raw.actions) or {}
-  b.past = raw.past and cmsgpack.unpack(raw.past) or {}
+  local stored = tx:record(key)
+  if stored == nil then return nil end
+  local r = packed.open_budget(key, stored)
+  local b = unpack_definition(r.definition)
+  b.id, b.version, b.created, b.period, b.since, b.next_reset = id, r.version, r.created, r.period, r.since, r.next_reset
+  b.rooms, b.wide, b.told, b.tail = r.rooms, r.wide, r.told, r.tail
+  b.approved, b.refused, b.soft_told, b.passed = r.approved ~= nil, r.refused ~= nil, r.soft_told ~= nil, r.passed ~= nil
+  b.used, b.held, b.base = amounts_of(b, r.used, key, "used"), amounts_of(b, r.held, key, "held"), amounts_of(b, r.base, key, "base")
+  b.actions, b.past = r.actions and cmsgpack.unpack(r.actions) or {}, r.past and cmsgpack.unpack(r.past) or {}
   tx.memo[key] = b
   return b
 end
 
-local function flag(tx, key, name, on)
-  if on then tx:hset(key, { name, "1" }) else tx:hdel(key, name) end
+-- A list as it is stored: an empty one is absent.
+local function packed_list(list)
+  return #list > 0 and cmsgpack.pack(list) or nil
 end
 
--- Plans the whole record and its timer.
-function budget.save(tx, b)
-  local key = keys.budget(tx, b.id)
-  tx:hset(key, {
-    "definition", pack_definition(b), "version", b.version, "created", b.created, "period", b.period, "since", b.since, "rooms", b.rooms, "wide", b.wide, "told", b.told,
-    "used", pack_amounts(b, b.used), "held", pack_amounts(b, b.held), "base", pack_amounts(b, b.base), "actions", cmsgpack.pack(b.actions),
+-- `passed` says that an operator put the limit below, or the use above: fsck must not take it for an overshoot.
+local function close(b)
+  return packed.close_budget({
+    definition = pack_definition(b), version = b.version, created = b.created, period = b.period, since = b.since, rooms = b.rooms, wide = b.wide, told = b.told,
+    next_reset = b.next_reset, approved = b.approved and 1, refused = b.refused and 1, soft_told = b.soft_told and 1, passed = b.passed and 1,
+    used = list_of(b, b.used), held = list_of(b, b.held), base = list_of(b, b.base), actions = packed_list(b.actions), past = packed_list(b.past), tail = b.tail,
   })
-  if b.next_reset then tx:hset(key, { "next_reset", b.next_reset }) else tx:hdel(key, "next_reset") end
-  flag(tx, key, "approved", b.approved)
-  flag(tx, key, "refused", b.refused)
-  flag(tx, key, "soft_told", b.soft_told)
-  -- An operator put the limit below, or the use above: fsck must not take it for an overshoot.
-  flag(tx, key, "passed", b.passed)
+end
+
+-- Plans the whole record.
+function budget.save(tx, b)
+  tx:put(keys.budget(tx, b.id), b, close)
 end
 
 -- Where submissions look for budgets of namespaces, lanes and flows is on another partition: it is told of a budget that comes
@@ -184,7 +180,6 @@ end
 
 function budget.start_period(tx, b)
   end_period(b, tx.now)
-  tx:hset(keys.budget(tx, b.id), { "past", cmsgpack.pack(b.past) })
   local passed = false
   for _, d in ipairs(b.dimensions) do
     b.used[d.name], b.base[d.name] = 0, 0

@@ -75,8 +75,7 @@ end
 -- Drops a holder and all it reserved; answers whether it held anything.
 function holds.drop_holder(tx, path, member)
   local id = path[1].id
-  local set = keys.holders(tx, budget.set(id))
-  if tx:zscore(set, member) then tx:zrem(set, member) end
+  tx:zrem(keys.holders(tx, budget.set(id)), member)
   local hold = holds.of_holder(tx, id, member)
   if hold == nil then return false end
   tx:hdel(keys.budget_holds(tx, id), member)
@@ -91,12 +90,12 @@ function holds.drop_holder(tx, path, member)
   return true
 end
 
--- Enters a holder until a deadline, after which its execution is asked for.
-function holds.enter(tx, id, member, deadline, amounts)
+-- Enters a holder until a deadline, after which its execution is asked for. A fresh one was never entered before.
+function holds.enter(tx, id, member, deadline, amounts, fresh)
   local set = budget.set(id)
-  if tx:zscore(keys.holders(tx, set), member) == nil then
+  if fresh or tx:zscore(keys.holders(tx, set), member) == nil then
     tx:zadd(keys.holders(tx, set), deadline, member)
-    holders.watch(tx, set, deadline)
+    if deadline < holders.open_ended then holders.watch(tx, set, deadline) end
   end
   holds.put_holder(tx, id, member, { amounts = amounts, reservations = {} })
 end

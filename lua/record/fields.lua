@@ -84,9 +84,26 @@ return {
 
   webhook = { "of text!", "owner uuid!", "url url!", "said bytes!", "owed time_ms!", "due time_ms", "tries count!", "status http_status", "error webhook_error", beside = { "id", "receiver" } },
 
+  -- `last` is the number of the last key that came into use, `walked` that of the last key a walk has looked at, while one is under way.
+  quota = {
+    "definition bytes!", "version count!", "created time_ms!", "changed time_ms!", "last count!", "walked count", "deleted count",
+    beside = { "id", "packed" },
+  },
+
+  -- One key of a quota that is in use: when the next start of a smooth rate may come, until when nothing starts, the weight in the
+  -- window, when it needs attention, and when someone was called last.
+  quota_key = { "key quota_key!", "tat time_ms", "throttled time_ms", "sum int", "wake time_ms", "called_at time_ms" },
+
+  -- Amounts are lists in the order of the dimensions. Of rooms, see record/budget.lua.
+  budget = {
+    "definition bytes!", "version count!", "created time_ms!", "period count!", "since time_ms!", "rooms count!", "wide count!", "told count!",
+    "next_reset time_ms", "approved count", "refused count", "soft_told count", "passed count",
+    "used [int]!", "held [int]!", "base [int]!", "actions bytes", "past bytes",
+  },
+
   lane = {
     "state lane_state!", "version count!", "priority_weight priority_weight!", "fairness fairness!", "weight weight!", "max_depth count", "max_active max_active",
     "attempt_timeout_ms duration_ms", "retention_ms duration_ms", "lease_ttl_ms lease_ttl_ms", "fairness_weights fairness_weights", "retry retry",
-    beside = { "path" },
+    beside = { "path", "tag", "remembered", "queues" },
   },
 }

@@ -5,6 +5,8 @@ local outbox = require "lib.outbox"
 
 local holds = {}
 
+local sub = string.sub
+
 function holds.of_lane(path)
   return "lane:" .. path
 end
@@ -176,8 +178,19 @@ function holds.covers(rec, copy)
   return not (copy and copy.max_active) or holds.in_set(rec, holds.of_lane(copy.path))
 end
 
+-- True when the call itself can give back what a set holds.
+function holds.near(tx, set)
+  return tx.quotas ~= nil and sub(set, 1, 5) ~= "lane:"
+end
+
 local function owe(tx, rec, holder, set, unused)
-  local data = { "set", set, "execution_id", rec.id, "holder_id", holder }
+  if holds.near(tx, set) then return tx:owe("release", { set = set, execution_id = rec.id, holder_id = holder, unused = unused or nil }) end
+  holds.owe_later(tx, rec.id, holder, set, unused)
+end
+
+-- The partition owes the set its release.
+function holds.owe_later(tx, id, holder, set, unused)
+  local data = { "set", set, "execution_id", id, "holder_id", holder }
   if unused then data[7], data[8] = "unused", "1" end
   outbox.owe(tx, "release_holder", data)
 end

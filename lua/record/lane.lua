@@ -17,7 +17,7 @@ function lane.load(tx, path)
   local stored = tx:record(key)
   if stored == nil then return nil end
   known = open(key, stored)
-  known.path, known.tag, known.remembered = path, tx.tag, {}
+  known.path, known.tag, known.remembered, known.queues = path, tx.tag, {}, {}
   tx.lanes[path] = known
   return known
 end
@@ -55,6 +55,7 @@ end
 --   quiet:<queue>  dispatchers come back for what is in the queue without being told
 --   told           the wake-up that was announced last
 --   prefers        some of its work prefers some workers
+--   admits         some of its work needs admission
 --   virtual        virtual time of a fair lane
 -- What was read of it stays with the copy; false stands for nothing.
 function lane.recall(tx, copy, name)
@@ -66,14 +67,14 @@ function lane.recall(tx, copy, name)
   return value or nil
 end
 
--- Reads several of them in one go.
-function lane.prepare(tx, copy, first, second, third)
+-- Reads in one go what a claim asks for.
+function lane.prepare(tx, copy)
   local remembered = copy.remembered
-  if remembered[first] ~= nil and remembered[second] ~= nil and remembered[third] ~= nil then return end
+  if remembered.told ~= nil and remembered.prefers ~= nil and remembered["quiet:any"] ~= nil and remembered.admits ~= nil then return end
   local key = keys.lane_memory(tx, copy.path)
   if tx:touches(key) then return end
-  local found = tx:read("HMGET", key, first, second, third)
-  remembered[first], remembered[second], remembered[third] = found[1], found[2], found[3]
+  local found = tx:read("HMGET", key, "told", "prefers", "quiet:any", "admits")
+  remembered.told, remembered.prefers, remembered["quiet:any"], remembered.admits = found[1], found[2], found[3], found[4]
 end
 
 -- Plans a change of what the partition remembers; nil forgets.

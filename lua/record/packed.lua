@@ -60,6 +60,41 @@ function packed.close_access(rec)
   return pack({ rec.access_id, rec.digest, rec.name, rec.roles, rec.namespaces or false, rec.lanes or false, rec.capabilities or false, rec.created_at, rec.created_by, rec.expires_at or false })
 end
 
+local function open_budget(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, ...)
+  if not a1 or not a2 or not a3 or not a4 or not a5 or not a6 or not a7 or not a8 or not a14 or not a15 or not a16 then missing(key, { "definition", "version", "created", "period", "since", "rooms", "wide", "told", "used", "held", "base" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil, a6 or nil, a7 or nil, a8 or nil, a14 or nil, a15 or nil, a16 or nil) end
+  local rec = {
+    definition = a1,
+    version = a2,
+    created = a3,
+    period = a4,
+    since = a5,
+    rooms = a6,
+    wide = a7,
+    told = a8,
+    next_reset = a9 or nil,
+    approved = a10 or nil,
+    refused = a11 or nil,
+    soft_told = a12 or nil,
+    passed = a13 or nil,
+    used = a14,
+    held = a15,
+    base = a16,
+    actions = a17 or nil,
+    past = a18 or nil,
+  }
+  if select("#", ...) > 0 then rec.tail = { ... } end
+  return rec
+end
+
+function packed.open_budget(key, stored)
+  return open_budget(values(key, stored))
+end
+
+function packed.close_budget(rec)
+  if rec.tail then return with_tail({ rec.definition, rec.version, rec.created, rec.period, rec.since, rec.rooms, rec.wide, rec.told, rec.next_reset or false, rec.approved or false, rec.refused or false, rec.soft_told or false, rec.passed or false, rec.used, rec.held, rec.base, rec.actions or false, rec.past or false }, 18, rec.tail) end
+  return pack({ rec.definition, rec.version, rec.created, rec.period, rec.since, rec.rooms, rec.wide, rec.told, rec.next_reset or false, rec.approved or false, rec.refused or false, rec.soft_told or false, rec.passed or false, rec.used, rec.held, rec.base, rec.actions or false, rec.past or false })
+end
+
 local function open_execution(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, a19, a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, a33, a34, a35, a36, ...)
   if not a1 or not a2 or not a3 or not a4 or not a5 or not a6 or not a7 or not a8 or not a9 or not a11 then missing(key, { "path", "kind", "created", "queue", "retention", "phase", "prio", "score", "updated", "digest" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil, a6 or nil, a7 or nil, a8 or nil, a9 or nil, a11 or nil) end
   local rec = {
@@ -261,6 +296,9 @@ local function open_lane(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12,
     fairness_weights = a11 or nil,
     retry = a12 or nil,
     path = nil,
+    tag = nil,
+    remembered = nil,
+    queues = nil,
   }
   if select("#", ...) > 0 then rec.tail = { ... } end
   return rec
@@ -291,6 +329,55 @@ end
 function packed.close_more(rec)
   if rec.tail then return with_tail({ rec.history or false, rec.actions or false }, 2, rec.tail) end
   return pack({ rec.history or false, rec.actions or false })
+end
+
+local function open_quota(key, a1, a2, a3, a4, a5, a6, a7, ...)
+  if not a1 or not a2 or not a3 or not a4 or not a5 then missing(key, { "definition", "version", "created", "changed", "last" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil) end
+  local rec = {
+    definition = a1,
+    version = a2,
+    created = a3,
+    changed = a4,
+    last = a5,
+    walked = a6 or nil,
+    deleted = a7 or nil,
+    id = nil,
+    packed = nil,
+  }
+  if select("#", ...) > 0 then rec.tail = { ... } end
+  return rec
+end
+
+function packed.open_quota(key, stored)
+  return open_quota(values(key, stored))
+end
+
+function packed.close_quota(rec)
+  if rec.tail then return with_tail({ rec.definition, rec.version, rec.created, rec.changed, rec.last, rec.walked or false, rec.deleted or false }, 7, rec.tail) end
+  return pack({ rec.definition, rec.version, rec.created, rec.changed, rec.last, rec.walked or false, rec.deleted or false })
+end
+
+local function open_quota_key(key, a1, a2, a3, a4, a5, a6, ...)
+  if not a1 then missing(key, { "key" }, a1 or nil) end
+  local rec = {
+    key = a1,
+    tat = a2 or nil,
+    throttled = a3 or nil,
+    sum = a4 or nil,
+    wake = a5 or nil,
+    called_at = a6 or nil,
+  }
+  if select("#", ...) > 0 then rec.tail = { ... } end
+  return rec
+end
+
+function packed.open_quota_key(key, stored)
+  return open_quota_key(values(key, stored))
+end
+
+function packed.close_quota_key(rec)
+  if rec.tail then return with_tail({ rec.key, rec.tat or false, rec.throttled or false, rec.sum or false, rec.wake or false, rec.called_at or false }, 6, rec.tail) end
+  return pack({ rec.key, rec.tat or false, rec.throttled or false, rec.sum or false, rec.wake or false, rec.called_at or false })
 end
 
 local function open_spec(key, a1, a2, a3, ...)

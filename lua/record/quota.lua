@@ -1,5 +1,6 @@
 -- A quota: what each of its keys allows, and which keys are in use.
 local keys = require "lib.keys"
+local packed = require "record.packed"
 local timers = require "index.timers"
 
 local quota = {}
@@ -11,8 +12,8 @@ function quota.pack(q)
   return cmsgpack.pack({ q.namespace, rate, q.concurrency or false, weighted, q.hold_while_suspended })
 end
 
-local function unpack_definition(id, packed)
-  local list = cmsgpack.unpack(packed)
+local function unpack_definition(id, bytes)
+  local list = cmsgpack.unpack(bytes)
   return {
     quota_id = id, namespace = list[1], rate = list[2] and { limit = list[2][1], window_ms = list[2][2], mode = list[2][3] } or nil, concurrency = list[3] or nil,
     weighted = list[4] and { limit = list[4][1], window_ms = list[4][2] } or nil, hold_while_suspended = list[5],
@@ -24,18 +25,33 @@ function quota.load(tx, id, deleted_too)
   local key = keys.quota(tx, id)
   local q = tx.memo[key]
   if q == nil then
-    local raw = tx:hgetall(key)
-    if raw == nil then return nil end
-    if raw.definition == nil or tonumber(raw.version) == nil then error("CORRUPT " .. key .. " definition") end
-    q = {
-      id = id, raw = raw, definition = unpack_definition(id, raw.definition), version = tonumber(raw.version), created = tonumber(raw.created), changed = tonumber(raw.changed),
-      -- The number of the last key that came into use; that of the last key a walk has looked at, while one is under way.
-      last = tonumber(raw.last), walked = tonumber(raw.walked or nil), deleted = raw.deleted ~= nil,
-    }
+    local stored = tx:record(key)
+    if stored == nil then return nil end
+    q = packed.open_quota(key, stored)
+    q.id, q.packed = id, q.definition
+    q.definition = unpack_definition(id, q.packed)
     tx.memo[key] = q
   end
   if q.deleted and not deleted_too then return nil end
   return q
+end
+
+local function close(q)
+  return packed.close_quota({
+    definition = q.packed, version = q.version, created = q.created, changed = q.changed, last = q.last, walked = q.walked, deleted = q.deleted, tail = q.tail,
+  })
+end
+
+-- Plans the record.
+function quota.save(tx, q)
+  local key = keys.quota(tx, q.id)
+  tx.memo[key] = q
+  tx:put(key, q, close)
+end
+
+-- A quota that is not stored yet; `bytes` are its packed definition.
+function quota.new(tx, id, bytes)
+  return { id = id, packed = bytes, version = 1, created = tx.now, changed = tx.now, last = 0 }
 end
 
 -- How many keys it has that are in use is read by whoever asks: `count`.
@@ -51,15 +67,22 @@ function quota.told(id, actor, key)
   return data
 end
 
--- The digest under which a key is kept.
+-- The digest under which a key is kept; those of a few keys are remembered.
+local digests, digest_count = {}, 0
 function quota.digest(key)
-  return keys.digest(key)
+  local digest = digests[key]
+  if digest == nil then
+    if digest_count >= 256 then digests, digest_count = {}, 0 end
+    digest = keys.digest(key)
+    digests[key], digest_count = digest, digest_count + 1
+  end
+  return digest
 end
 
 -- Plans the entry of a key that comes into use.
 function quota.enter_key(tx, q, digest)
   q.last = q.last + 1
-  tx:hset(keys.quota(tx, q.id), { "last", q.last })
+  quota.save(tx, q)
   tx:zadd(keys.quota_keys(tx, q.id), q.last, digest)
 end
 
@@ -73,7 +96,8 @@ function quota.timer(id)
 end
 
 function quota.walk(tx, q)
-  tx:hset(keys.quota(tx, q.id), { "walked", 0 })
+  q.walked = 0
+  quota.save(tx, q)
   timers.set(tx, quota.timer(q.id), tx.now)
 end
 

@@ -29,9 +29,10 @@ local function covered_queues(tx, path, capabilities, admission)
 end
 
 -- The candidates of one queue: a page of ids and scores in turn, as the store has them. `at` is the place of the next one, `passed`
--- how many could not start and still stand at the head, `more` that there may be others behind the page.
+-- how many could not start and still stand at the head, `asking` how many stand there until they are let in or not, `more` that there
+-- may be others behind the page.
 local function read_page(tx, found, q)
-  q.page = tx:zrange(q.key, "-inf", eligible_below, "BYSCORE", "LIMIT", q.passed, found.size, "WITHSCORES")
+  q.page = tx:zrange(q.key, "-inf", eligible_below, "BYSCORE", "LIMIT", q.passed + q.asking, found.size, "WITHSCORES")
   q.at, q.more = 1, #q.page == 2 * found.size
 end
 
@@ -47,7 +48,7 @@ function choose.candidates(tx, copy, capabilities, want, admission)
   local prefers = lane.recall(tx, copy, "prefers") ~= nil and next(capabilities) ~= nil
   local found = { queues = {}, size = want + (prefers and limits.prefer_window or 1), prefers = prefers }
   for i, name in ipairs(names) do
-    local q = { name = name, key = keys.queue(tx, copy.path, name), passed = 0 }
+    local q = { name = name, key = keys.queue(tx, copy.path, name), passed = 0, asking = 0, admission = queues.admits(name) }
     read_page(tx, found, q)
     found.queues[i] = q
   end
@@ -151,7 +152,10 @@ function choose.remember_rest(tx, copy, found)
     local q = list[i]
     local rest = next_of(tx, found, q)
     lane.remember(tx, copy, "quiet:" .. q.name, rest and "1" or nil)
-    if not rest then tx:withdraw(copy.path, q.name) end
+    if not rest then
+      tx:withdraw(copy.path, q.name)
+      queues.tidy(tx, copy.path, q.name)
+    end
   end
   local _, score = best_queue(tx, found)
   return score

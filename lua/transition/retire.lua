@@ -4,6 +4,7 @@ local event = require "lib.event"
 local fair = require "index.fair"
 local home = require "index.home"
 local lists = require "index.lists"
+local queues = require "index.queues"
 local timers = require "index.timers"
 local children = require "record.children"
 local dependencies = require "record.dependencies"
@@ -18,6 +19,7 @@ local retire = {}
 
 local function remove(tx, rec)
   home.leave(tx, rec)
+  queues.tidy(tx, rec.path, rec.queue)
   fair.forget(tx, rec.path, rec)
   timers.clear(tx, rec.id)
   tx:del(keys.core(tx, rec.id))

@@ -154,7 +154,7 @@ function submit.repeated(tx, s, place)
 end
 
 function submit.one(tx, s)
-  if s.more == nil and not tx.step_by_step then
+  if not tx.step_by_step then
     local answer = plain.submit(tx, s)
     if answer then return answer end
   end

@@ -298,12 +298,16 @@ unsafe extern "C-unwind" fn lua_commit(state: *mut lua_State) -> c_int {
     }
 }
 
-/// `redis.begin(place)`: what follows is the operation at this place of the list.
+/// `redis.begin(place, route)`: what follows is the operation at this place of the list, at this route.
 unsafe extern "C-unwind" fn lua_begin(state: *mut lua_State) -> c_int {
-    // SAFETY: as in `lua_call`.
+    // SAFETY: as in `lua_call`; the string stays on the stack meanwhile.
     unsafe {
         let place = ffi::lua_tonumber(state, 1) as usize;
-        let begun = with_session(|session| session.begin_operation(place));
+        let mut len = 0;
+        let bytes = ffi::lua_tolstring(state, 2, &mut len);
+        let route = if bytes.is_null() { &[] } else { std::slice::from_raw_parts(bytes.cast(), len) };
+        let route = std::str::from_utf8(route).unwrap_or_default();
+        let begun = with_session(|session| session.begin_operation(place, route));
         let raised = match begun.unwrap_or_else(|| Err(NO_SESSION.to_owned())) {
             Ok(()) => false,
             Err(text) => {

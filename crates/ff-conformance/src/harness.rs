@@ -133,7 +133,7 @@ impl Store {
             Behind::Embedded { host, .. } => host.clone(),
             Behind::Server { host, .. } | Behind::Cluster { host, .. } => host.clone(),
         };
-        let client = Client::new(host, PARTITIONS);
+        let client = Client::new(host, PARTITIONS).without_visits();
         let store = Store { kind, behind, client, now_ms: AtomicI64::new(START_MS), minted: AtomicU64::new(0) };
         store.fix_partitions().await;
         store
@@ -194,6 +194,12 @@ impl Store {
     /// A typed client at the store's current time.
     pub fn client(&self) -> Client {
         self.client.at(self.now())
+    }
+
+    /// The same client, whose operations visit other partitions on their way: `None` where these are on other nodes.
+    pub fn visiting(&self) -> Option<Client> {
+        let client = Client::new(Arc::clone(self.client.host()), PARTITIONS);
+        client.admits_in_claims().then(|| client.at(self.now()))
     }
 
     /// The store's time in milliseconds.

@@ -465,7 +465,7 @@ impl Inner {
         let route = Route::Execution(errand.partition);
         let who = claimant(errand, profile);
         // Grants reach all of a lane's work in the order of its scores, and what needs no admission too.
-        let by_grants = errand.admission || errand.room.is_some();
+        let by_grants = self.needs_grants(errand);
         if by_grants && let Some(claimed) = self.claim_granted(errand, &who, max.min(BATCH), request_id).await? {
             return Ok(claimed);
         }
@@ -475,6 +475,11 @@ impl Inner {
             return Ok(claimed.unwrap_or_default());
         }
         Ok(plain)
+    }
+
+    /// True when work is reserved and admitted before it is claimed: in a limited lane, and where a claim cannot ask quotas and budgets.
+    fn needs_grants(&self, errand: &Errand) -> bool {
+        errand.room.is_some() || (errand.admission && !self.operations.client().admits_in_claims())
     }
 
     /// Reserves, admits, then claims: the way of work in limited lanes, with quotas or with budgets. Answers nothing when

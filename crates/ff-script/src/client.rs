@@ -11,7 +11,7 @@ use crate::call::Call;
 use crate::error::Error;
 use crate::generated::{Event, ReadEvents, ReadEventsReply};
 use crate::holder_set::HolderSet;
-use crate::host::{Host, HostError, Invocation, Route, Terms};
+use crate::host::{Host, HostError, Invocation, Route, Terms, Visits};
 use crate::library::Library;
 use crate::refusal;
 use crate::wire::{DecodeError, Reader};
@@ -26,6 +26,7 @@ pub struct Client {
     partitions: PartitionConfig,
     now_ms: Option<i64>,
     background: bool,
+    visits: bool,
 }
 
 /// Operations of any functions that go to the store together.
@@ -69,7 +70,8 @@ impl Client {
     /// A client of this host, whose store has these partitions.
     #[must_use]
     pub fn new(host: Arc<dyn Host>, partitions: PartitionConfig) -> Self {
-        Self { host, partitions, now_ms: None, background: false }
+        let visits = host.facts().kind != "valkey-cluster";
+        Self { host, partitions, now_ms: None, background: false, visits }
     }
 
     /// The same client at a time of its own; only the test bundle listens to it.
@@ -82,6 +84,18 @@ impl Client {
     #[must_use]
     pub fn in_background(&self) -> Self {
         Self { background: true, ..self.clone() }
+    }
+
+    /// The same client, whose operations reach one partition each, as on a cluster.
+    #[must_use]
+    pub fn without_visits(&self) -> Self {
+        Self { visits: false, ..self.clone() }
+    }
+
+    /// True when a claim asks quotas and budgets on its way: they share a store with executions.
+    #[must_use]
+    pub const fn admits_in_claims(&self) -> bool {
+        self.visits
     }
 
     /// The host behind this client.
@@ -218,6 +232,11 @@ impl Client {
                 checked_by: Some(*NUMBER),
                 weight: call.weight(),
                 background: self.background,
+                visits: self.visits.then_some(Visits {
+                    executions: self.partitions.executions,
+                    budgets: self.partitions.budgets,
+                    quotas: self.partitions.quotas,
+                }),
                 step_by_step: false,
             },
         })

@@ -8082,6 +8082,30 @@ wire_record! {
 }
 
 wire_record! {
+    /// A stored `budget`.
+    BudgetRecord {
+        definition ("definition"): Bytes,
+        version ("version"): i64,
+        created ("created"): i64,
+        period ("period"): i64,
+        since ("since"): i64,
+        rooms ("rooms"): i64,
+        wide ("wide"): i64,
+        told ("told"): i64,
+        next_reset ("next_reset"): Option<i64>,
+        approved ("approved"): Option<i64>,
+        refused ("refused"): Option<i64>,
+        soft_told ("soft_told"): Option<i64>,
+        passed ("passed"): Option<i64>,
+        used ("used"): Vec<i64>,
+        held ("held"): Vec<i64>,
+        base ("base"): Vec<i64>,
+        actions ("actions"): Option<Bytes>,
+        past ("past"): Option<Bytes>,
+    }
+}
+
+wire_record! {
     /// A stored `execution`.
     ExecutionRecord {
         path ("path"): String,
@@ -8285,6 +8309,31 @@ wire_record! {
     MoreRecord {
         history ("history"): Option<Bytes>,
         actions ("actions"): Option<Bytes>,
+    }
+}
+
+wire_record! {
+    /// A stored `quota`.
+    QuotaRecord {
+        definition ("definition"): Bytes,
+        version ("version"): i64,
+        created ("created"): i64,
+        changed ("changed"): i64,
+        last ("last"): i64,
+        walked ("walked"): Option<i64>,
+        deleted ("deleted"): Option<i64>,
+    }
+}
+
+wire_record! {
+    /// A stored `quota_key`.
+    QuotaKeyRecord {
+        key ("key"): String,
+        tat ("tat"): Option<i64>,
+        throttled ("throttled"): Option<i64>,
+        sum ("sum"): Option<i64>,
+        wake ("wake"): Option<i64>,
+        called_at ("called_at"): Option<i64>,
     }
 }
 

@@ -42,7 +42,16 @@ impl Route {
 
     /// The route whose channel this is.
     pub fn from_channel(channel: &str) -> Option<Route> {
-        let tag = channel.strip_prefix("ff:wake:{")?.strip_suffix('}')?;
+        Self::from_tag(channel.strip_prefix("ff:wake:")?)
+    }
+
+    /// The route that is written so.
+    pub fn from_name(name: &str) -> Option<Route> {
+        Self::from_tag(name.strip_prefix("ff:")?)
+    }
+
+    fn from_tag(tag: &str) -> Option<Route> {
+        let tag = tag.strip_prefix('{')?.strip_suffix('}')?;
         if tag == "w" {
             return Some(Route::Fleet);
         }
@@ -95,14 +104,27 @@ pub struct Terms {
     pub weight: usize,
     /// Nobody waits for it: it leaves most of a list to others.
     pub background: bool,
+    /// It may visit other partitions on its way, where all of them share a store.
+    pub visits: Option<Visits>,
     /// The library takes no short ways; honoured by the test bundle only.
     pub step_by_step: bool,
 }
 
 impl Default for Terms {
     fn default() -> Self {
-        Self { checked_by: None, weight: 1, background: false, step_by_step: false }
+        Self { checked_by: None, weight: 1, background: false, visits: None, step_by_step: false }
     }
+}
+
+/// How many partitions hold what an operation may visit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Visits {
+    /// Partitions of executions.
+    pub executions: u16,
+    /// Partitions of budgets.
+    pub budgets: u16,
+    /// Partitions of quotas.
+    pub quotas: u16,
 }
 
 /// What a partition announced, or the news that announcements may have been lost.

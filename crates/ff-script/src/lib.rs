@@ -31,7 +31,7 @@ pub use client::{Answers, Client, Counted, List};
 pub use contents::{Content, Contents};
 pub use error::Error;
 pub use holder_set::HolderSet;
-pub use host::{Host, HostError, HostFacts, Invocation, Route, ScanCursor, ScanPage, Terms, WakeUp, Watch};
+pub use host::{Host, HostError, HostFacts, Invocation, Route, ScanCursor, ScanPage, Terms, Visits, WakeUp, Watch};
 pub use library::Library;
 pub use wake::Wake;
 pub use wire::{Bytes, DecodeError};

@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 48, hash = "197e738365437b17ff4382c0b3aa1cd3db6c172450d5fbc3f5f49d425e1051b7" }
+local LIBRARY = { number = 49, hash = "7dc4f4e4a7e7d990a4b56a7bf89f44183ab0596467982cff548ad07ecd9f0520" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -8,8 +8,8 @@ source["manifest"] = function(require, LIBRARY)
 return {
   "lib.limits", "lib.errors", "lib.types", "lib.check", "lib.define", "lib.reply", "lib.tx", "lib.keys", "lib.id", "lib.backoff", "lib.event", "lib.outbox",
   "record.fields", "record.packed", "record.spec", "record.more", "record.waits", "record.lane", "record.holds", "record.quota", "record.flow", "record.execution", "record.dependencies", "record.children", "record.signals", "record.waitpoint", "record.suspension", "record.frames", "record.attempt", "record.fence", "record.view", "record.waitpoint_view", "record.worker", "record.tally",
-  "index.queues", "index.awaits", "index.gone", "index.home", "index.leases", "index.timers", "index.lists", "index.fair", "index.holders", "index.room", "index.inbox",
-  "transition.runnable", "transition.score", "transition.plain", "transition.submit", "transition.owed", "transition.stop", "transition.resolve", "transition.aftermath", "transition.walk", "transition.grow", "transition.reopen", "transition.choose", "transition.grant", "transition.start", "transition.consume", "transition.block", "transition.renew",
+  "index.queues", "index.awaits", "index.gone", "index.home", "index.leases", "index.timers", "index.lists", "index.fair", "index.holders", "index.room", "index.inbox", "record.budget", "record.budget_holds",
+  "transition.runnable", "transition.score", "transition.plain", "transition.submit", "transition.owed", "transition.stop", "transition.resolve", "transition.aftermath", "transition.walk", "transition.grow", "transition.reopen", "transition.choose", "transition.grant", "transition.start", "transition.consume", "transition.block", "transition.renew", "transition.unblock", "transition.ask", "transition.give_back", "transition.admit", "transition.pay",
   "transition.complete", "transition.finish", "transition.retry", "transition.interrupt", "transition.retire", "transition.condition", "transition.suspend",
   "transition.resume", "transition.signal", "transition.due",
   "execution.submit", "execution.complete", "execution.fail", "execution.cancel", "execution.cancel_attempt",
@@ -27,7 +27,7 @@ return {
   "record.access", "access.grant", "access.find", "access.list", "access.revoke",
   "quota.set_capacity", "quota.admit", "quota.confirm", "quota.release", "quota.list", "quota.check", "quota.adopt",
   "quota.put", "quota.get", "quota.list_quotas", "quota.list_keys", "quota.delete", "quota.ask", "quota.return", "quota.give_up", "quota.settle", "quota.throttle", "quota.list_waiters", "quota.stats",
-  "record.budget", "record.budget_holds", "budget.create", "budget.change", "budget.get", "budget.list", "budget.stats", "budget.delete", "budget.reset", "budget.approve", "budget.correct",
+  "budget.create", "budget.change", "budget.get", "budget.list", "budget.stats", "budget.delete", "budget.reset", "budget.approve", "budget.correct",
   "budget.admit", "budget.release", "budget.reserve", "budget.settle", "budget.release_reservation", "budget.apply", "budget.set_next_reset", "budget.cleared", "budget.acknowledge",
   "record.usage", "transition.park", "usage.note", "usage.settle", "usage.read", "usage.hold", "usage.quota_holder", "usage.waiting", "usage.unblock", "usage.awaiting", "usage.missing", "scope.note", "scope.budgets",
   "lane.define", "lane.get", "lane.list", "lane.install",
@@ -869,6 +869,7 @@ local functions = {} -- name -> contract
 local order = {}
 local plain = {} -- variant without fields -> its packed answer
 local tx -- the view of the partition that every operation gets
+local pay -- pays what operations owe to other partitions
 
 local pack, unpack_, pcall, type = cmsgpack.pack, cmsgpack.unpack, pcall, type
 local settle_host = redis.settle
@@ -909,7 +910,7 @@ end
 local function boot()
   for _, module in ipairs(require "manifest") do require(module) end
   for _, name in ipairs(order) do compile(functions[name]) end
-  tx = require "lib.tx"
+  tx, pay = require "lib.tx", require "transition.pay"
 end
 
 -- A packed answer: the variant and its fields, or false, the code of a refusal and its detail. What raised, and what is not known,
@@ -948,6 +949,7 @@ local function operate(trusted, at, name, route, args, now, counted)
     local refusal = contract.check(args)
     if refusal then return packed(refusal, counted and 0 or nil) end
   end
+  if tx:owing() > 0 and not contract.pays_later then pay.all(tx) end
   tx:operation(at, route, now)
   local fine, answer = pcall(contract.call, tx, args, tx.now)
   local reply, outcome
@@ -968,13 +970,15 @@ end
 -- Runs a list: `argv` holds what is true for all of it, then its operations. `kind` is the class of the function it came by.
 function define.run(kind, argv)
   if tx == nil then boot() end
-  local marks, number = unpack_(argv[1])
-  tx:list(kind, marks)
+  local marks, number, executions, budgets, quotas = unpack_(argv[1])
+  tx:list(kind, marks, executions, budgets, quotas)
   local answers, trusted = tx.answers, number == LIBRARY.number
   for i = 2, #argv do
     -- An answer may be replaced while those behind it run.
     answers[i - 1] = operate(trusted, i - 1, unpack_(argv[i]))
   end
+  tx:flush_all()
+  if tx:owing() > 0 then pay.all(tx) end
   tx:close()
   return answers
 end
@@ -1030,7 +1034,7 @@ local places = require "lib.keys"
 local redis_call, redis_pcall, commit = redis.call, redis.pcall, redis.commit
 local begin_host, settle_host = redis.begin, redis.settle
 local pack = cmsgpack.pack
-local floor, format, find, concat = math.floor, string.format, string.find, table.concat
+local floor, format, find, sub, concat = math.floor, string.format, string.find, string.sub, table.concat
 local pcall, type, unpack, tonumber, error, ipairs, next = pcall, type, unpack, tonumber, error, ipairs, next
 
 -- The one view there is; an operation begins it anew.
@@ -1049,6 +1053,11 @@ local open, closers, open_count = {}, {}, 0
 local events, event_count, event_settled, event_done = {}, 0, 0, 0
 -- How many finished operations have writes that are not done, and the places of the first and the last of them in the list.
 local owners, first_owner, last_owner = 0, 0, 0
+-- What operations owe to other partitions of the same store, until it is paid; how many debts there are, and how many of finished
+-- operations.
+local debts, debt_count, debt_settled = {}, 0, 0
+-- What is owed in case that the writes of an operation fail: what it took elsewhere for something that then does not happen.
+local hedges, hedge_count, hedge_settled = {}, 0, 0
 
 -- True when the running operation has planned a command of this key.
 local function is_own(command)
@@ -1114,11 +1123,14 @@ end
 local append, say
 
 -- Begins a list. `kind` is the class of the function it came by; `marks` is 1 when slots may move and 2 when someone reads events,
--- or their sum. A test adds 4 to have every transition made step by step.
-function Tx:list(kind, marks)
+-- or their sum. A test adds 4 to have every transition made step by step. `executions`, `budgets` and `quotas` are how many partitions
+-- hold them, where operations may visit others.
+function Tx:list(kind, marks, executions, budgets, quotas)
   if count > 0 then cut(0) end
   settled, join_count, open_count, owners = 0, 0, 0, 0
   event_count, event_settled, event_done = 0, 0, 0
+  debt_count, debt_settled, hedge_count, hedge_settled = 0, 0, 0, 0
+  self.executions, self.budgets, self.quotas = executions, budgets, quotas
   local time = redis_call("TIME")
   local sec, usec = tonumber(time[1]), tonumber(time[2])
   self.kind, self.guard, self.listen = kind, marks % 2 == 1, marks % 4 >= 2
@@ -1127,26 +1139,32 @@ function Tx:list(kind, marks)
   self.route, self.lanes, self.said, self.answers = nil, {}, nil, {}
 end
 
+-- Turns to another partition: what was planned for the one before is written. False when it could not be.
+local function turn(self, route)
+  local fine = self:flush()
+  append(self)
+  local names = places.of(route)
+  self.route, self.names, self.tag = route, names, names.tag
+  return fine
+end
+
 -- Begins the operation at this place of the list.
 function Tx:operation(at, route, now)
   if route ~= self.route then
     self.at = nil
-    self:flush()
-    append(self)
-    local names = places.of(route)
-    self.route, self.names, self.tag = route, names, names.tag
+    turn(self, route)
   end
   number = number + 1
   self.at, self.calls, self.memo, self.messages, self.lost = at, 1, {}, nil, nil
   self.now, self.now_us = self.list_now, self.list_now_us
   if now and LIBRARY.test then self.now, self.now_us = now, now * 1000 end
-  if begin_host then begin_host(at) end
+  if begin_host then begin_host(at, route) end
 end
 
 -- Drops what the operation planned since its last finished item.
 function Tx:reset()
   if join_count > 0 or count > settled then take_back() end
-  event_count = event_settled
+  event_count, debt_count, hedge_count = event_settled, debt_settled, hedge_settled
   self.memo, self.messages, self.lanes = {}, nil, {}
 end
 
@@ -1566,7 +1584,7 @@ end
 function say(self)
   for _, of_tag in ipairs(self.said) do
     if #of_tag.messages > 0 then
-      if begin_host then begin_host(of_tag.at) end
+      if begin_host then begin_host(of_tag.at, "ff:" .. of_tag.tag) end
       redis_call("SPUBLISH", "ff:wake:" .. of_tag.tag, pack(of_tag.messages))
       if settle_host then settle_host("ok") end
     end
@@ -1599,7 +1617,7 @@ function append(self)
   local n = event_done
   if n == 0 then return end
   local names = self.names
-  if begin_host then begin_host(self.event_owner) end
+  if begin_host then begin_host(self.event_owner, self.route) end
   local newest = redis_call("INCRBY", names.event_count, n)
   local first = newest - n + 1
   if floor(newest / 64) > floor((first - 1) / 64) then drop_oldest(names.events, newest) end
@@ -1707,9 +1725,24 @@ end
 
 -- What finished operations planned could not be written: each of them answers this instead.
 local function lose(self, answer)
+  if self.paying then
+    event_count, event_settled = event_done, event_done
+    return
+  end
   for at = first_owner, last_owner do
     if at ~= self.at then self.answers[at] = answer end
   end
+  for i = 1, debt_settled do
+    local at = debts[i].at
+    if at >= first_owner and at <= last_owner then debts[i].void = true end
+  end
+  -- What the running operation owes is dropped with it.
+  debt_count = debt_settled
+  for i = 1, hedge_settled do
+    debt_count = debt_count + 1
+    debts[debt_count] = hedges[i]
+  end
+  debt_settled = debt_count
   event_count, event_settled = event_done, event_done
   self.lost = answer
 end
@@ -1723,7 +1756,7 @@ function Tx:flush()
     if busy then lost = pack(false, "try_again", { problem = busy }) end
   end
   if lost == nil then
-    if begin_host then begin_host(first_owner) end
+    if begin_host then begin_host(first_owner, self.route) end
     local fine, problem = pcall(send)
     if settle_host then settle_host(fine and "ok" or "raised") end
     if not fine then lost = pack(nil, "raised", raised(problem)) end
@@ -1733,10 +1766,9 @@ function Tx:flush()
     last[command[2]], before[command], order[i] = nil, nil, nil
   end
   count, settled, owners = 0, 0, 0
-  if lost then
-    lose(self, lost)
-    return false
-  end
+  if lost then lose(self, lost) end
+  hedge_count, hedge_settled = 0, 0
+  if lost then return false end
   if event_done == 0 then self.event_owner = first_owner end
   event_done = event_settled
   return true
@@ -1751,7 +1783,7 @@ function Tx:give_way()
   end
   if settle_host then settle_host("ok") end
   local fine = self:flush()
-  if begin_host then begin_host(self.at) end
+  if begin_host then begin_host(self.at, self.route) end
   if not fine then error("what the operations before it planned could not be written", 0) end
   for _, command in ipairs(own or {}) do
     add(command[2], command, last[command[2]])
@@ -1765,6 +1797,7 @@ end
 -- The running operation, or an item of it, is done: what it planned is written with the next flush.
 function Tx:finish()
   if self.messages then gather(self) end
+  debt_settled, hedge_settled = debt_count, hedge_count
   if count == settled and join_count == 0 and event_count == event_settled then return end
   for i = 1, open_count do
     local command = open[i]
@@ -1776,6 +1809,85 @@ function Tx:finish()
   if owners == 0 or last_owner ~= at then owners = owners + 1 end
   last_owner, settled, join_count, open_count, event_settled = at, count, 0, 0, event_count
   number = number + 1
+end
+
+-- Other partitions of the store -----------------------------------------------------------------
+
+local unwritten = "what was planned before could not be written"
+
+-- Where something is, by the seed at the end of its id.
+local function seated(family, id, partitions)
+  return "ff:{" .. family .. ":" .. format("%.0f", tonumber(sub(id, 33), 16) % partitions) .. "}"
+end
+
+function Tx:route_of_execution(id) return seated("p", id, self.executions) end
+function Tx:route_of_quota(id) return seated("q", id, self.quotas) end
+function Tx:route_of_budget(id) return seated("b", id, self.budgets) end
+
+-- Runs `work(tx, ...)` in another partition, as an operation of its own: what it plans is written before this returns. The running
+-- operation has planned nothing but finished items. Answers what the work answers, or nil when it raised.
+function Tx:visit(route, work, ...)
+  local home, messages = self.route, self.messages
+  if settle_host then settle_host("ok") end
+  local fine, answer = turn(self, route), nil
+  self.memo, self.messages = {}, nil
+  if begin_host then begin_host(self.at, route) end
+  if not fine then error(unwritten, 0) end
+  fine, answer = pcall(work, self, ...)
+  if fine then self:finish() else self:reset() end
+  if settle_host then settle_host(fine and "ok" or "raised") end
+  local written = turn(self, home)
+  self.memo, self.messages = {}, messages
+  if begin_host then begin_host(self.at, home) end
+  if not written then error(unwritten, 0) end
+  if fine then return answer end
+end
+
+-- The running operation owes something to another partition of the same store: `what` says how it is paid.
+function Tx:owe(what, debt)
+  debt.what, debt.at, debt.home, debt.now = what, self.at, self.route, self.now
+  debt_count = debt_count + 1
+  debts[debt_count] = debt
+end
+
+-- It owes this if its writes fail.
+function Tx:hedge(what, debt)
+  debt.what, debt.at, debt.home, debt.now = what, self.at, self.route, self.now
+  hedge_count = hedge_count + 1
+  hedges[hedge_count] = debt
+end
+
+-- How much finished operations owe.
+function Tx:owing() return debt_settled end
+
+-- Writes what every operation so far has planned: none is running.
+function Tx:flush_all()
+  self.at = nil
+  self:flush()
+end
+
+-- The debts of finished operations whose writes are done. From here on they are the caller's to pay.
+function Tx:settle_debts()
+  local list = {}
+  self:flush_all()
+  for i = 1, debt_settled do
+    if not debts[i].void then list[#list + 1] = debts[i] end
+    debts[i] = false
+  end
+  debt_count, debt_settled = 0, 0
+  return list
+end
+
+-- Runs `work(tx, ...)` in a partition on behalf of an operation that was answered. False when it raised, or could not be written.
+function Tx:pay(route, debt, work, ...)
+  self:operation(debt.at, route, debt.now)
+  self.paying = true
+  local fine = pcall(work, self, ...)
+  if fine then self:finish() else self:reset() end
+  if settle_host then settle_host(fine and "ok" or "raised") end
+  fine = self:flush() and fine
+  self.paying, self.at = nil, nil
+  return fine
 end
 
 -- Ends the list: the rest is written, and each partition gets its events and says what there is to say. Only a damaged stream refuses
@@ -2212,10 +2324,27 @@ return {
 
   webhook = { "of text!", "owner uuid!", "url url!", "said bytes!", "owed time_ms!", "due time_ms", "tries count!", "status http_status", "error webhook_error", beside = { "id", "receiver" } },
 
+  -- `last` is the number of the last key that came into use, `walked` that of the last key a walk has looked at, while one is under way.
+  quota = {
+    "definition bytes!", "version count!", "created time_ms!", "changed time_ms!", "last count!", "walked count", "deleted count",
+    beside = { "id", "packed" },
+  },
+
+  -- One key of a quota that is in use: when the next start of a smooth rate may come, until when nothing starts, the weight in the
+  -- window, when it needs attention, and when someone was called last.
+  quota_key = { "key quota_key!", "tat time_ms", "throttled time_ms", "sum int", "wake time_ms", "called_at time_ms" },
+
+  -- Amounts are lists in the order of the dimensions. Of rooms, see record/budget.lua.
+  budget = {
+    "definition bytes!", "version count!", "created time_ms!", "period count!", "since time_ms!", "rooms count!", "wide count!", "told count!",
+    "next_reset time_ms", "approved count", "refused count", "soft_told count", "passed count",
+    "used [int]!", "held [int]!", "base [int]!", "actions bytes", "past bytes",
+  },
+
   lane = {
     "state lane_state!", "version count!", "priority_weight priority_weight!", "fairness fairness!", "weight weight!", "max_depth count", "max_active max_active",
     "attempt_timeout_ms duration_ms", "retention_ms duration_ms", "lease_ttl_ms lease_ttl_ms", "fairness_weights fairness_weights", "retry retry",
-    beside = { "path" },
+    beside = { "path", "tag", "remembered", "queues" },
   },
 }
 end
@@ -2281,6 +2410,41 @@ end
 function packed.close_access(rec)
   if rec.tail then return with_tail({ rec.access_id, rec.digest, rec.name, rec.roles, rec.namespaces or false, rec.lanes or false, rec.capabilities or false, rec.created_at, rec.created_by, rec.expires_at or false }, 10, rec.tail) end
   return pack({ rec.access_id, rec.digest, rec.name, rec.roles, rec.namespaces or false, rec.lanes or false, rec.capabilities or false, rec.created_at, rec.created_by, rec.expires_at or false })
+end
+
+local function open_budget(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, ...)
+  if not a1 or not a2 or not a3 or not a4 or not a5 or not a6 or not a7 or not a8 or not a14 or not a15 or not a16 then missing(key, { "definition", "version", "created", "period", "since", "rooms", "wide", "told", "used", "held", "base" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil, a6 or nil, a7 or nil, a8 or nil, a14 or nil, a15 or nil, a16 or nil) end
+  local rec = {
+    definition = a1,
+    version = a2,
+    created = a3,
+    period = a4,
+    since = a5,
+    rooms = a6,
+    wide = a7,
+    told = a8,
+    next_reset = a9 or nil,
+    approved = a10 or nil,
+    refused = a11 or nil,
+    soft_told = a12 or nil,
+    passed = a13 or nil,
+    used = a14,
+    held = a15,
+    base = a16,
+    actions = a17 or nil,
+    past = a18 or nil,
+  }
+  if select("#", ...) > 0 then rec.tail = { ... } end
+  return rec
+end
+
+function packed.open_budget(key, stored)
+  return open_budget(values(key, stored))
+end
+
+function packed.close_budget(rec)
+  if rec.tail then return with_tail({ rec.definition, rec.version, rec.created, rec.period, rec.since, rec.rooms, rec.wide, rec.told, rec.next_reset or false, rec.approved or false, rec.refused or false, rec.soft_told or false, rec.passed or false, rec.used, rec.held, rec.base, rec.actions or false, rec.past or false }, 18, rec.tail) end
+  return pack({ rec.definition, rec.version, rec.created, rec.period, rec.since, rec.rooms, rec.wide, rec.told, rec.next_reset or false, rec.approved or false, rec.refused or false, rec.soft_told or false, rec.passed or false, rec.used, rec.held, rec.base, rec.actions or false, rec.past or false })
 end
 
 local function open_execution(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, a19, a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, a33, a34, a35, a36, ...)
@@ -2484,6 +2648,9 @@ local function open_lane(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12,
     fairness_weights = a11 or nil,
     retry = a12 or nil,
     path = nil,
+    tag = nil,
+    remembered = nil,
+    queues = nil,
   }
   if select("#", ...) > 0 then rec.tail = { ... } end
   return rec
@@ -2514,6 +2681,55 @@ end
 function packed.close_more(rec)
   if rec.tail then return with_tail({ rec.history or false, rec.actions or false }, 2, rec.tail) end
   return pack({ rec.history or false, rec.actions or false })
+end
+
+local function open_quota(key, a1, a2, a3, a4, a5, a6, a7, ...)
+  if not a1 or not a2 or not a3 or not a4 or not a5 then missing(key, { "definition", "version", "created", "changed", "last" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil) end
+  local rec = {
+    definition = a1,
+    version = a2,
+    created = a3,
+    changed = a4,
+    last = a5,
+    walked = a6 or nil,
+    deleted = a7 or nil,
+    id = nil,
+    packed = nil,
+  }
+  if select("#", ...) > 0 then rec.tail = { ... } end
+  return rec
+end
+
+function packed.open_quota(key, stored)
+  return open_quota(values(key, stored))
+end
+
+function packed.close_quota(rec)
+  if rec.tail then return with_tail({ rec.definition, rec.version, rec.created, rec.changed, rec.last, rec.walked or false, rec.deleted or false }, 7, rec.tail) end
+  return pack({ rec.definition, rec.version, rec.created, rec.changed, rec.last, rec.walked or false, rec.deleted or false })
+end
+
+local function open_quota_key(key, a1, a2, a3, a4, a5, a6, ...)
+  if not a1 then missing(key, { "key" }, a1 or nil) end
+  local rec = {
+    key = a1,
+    tat = a2 or nil,
+    throttled = a3 or nil,
+    sum = a4 or nil,
+    wake = a5 or nil,
+    called_at = a6 or nil,
+  }
+  if select("#", ...) > 0 then rec.tail = { ... } end
+  return rec
+end
+
+function packed.open_quota_key(key, stored)
+  return open_quota_key(values(key, stored))
+end
+
+function packed.close_quota_key(rec)
+  if rec.tail then return with_tail({ rec.key, rec.tat or false, rec.throttled or false, rec.sum or false, rec.wake or false, rec.called_at or false }, 6, rec.tail) end
+  return pack({ rec.key, rec.tat or false, rec.throttled or false, rec.sum or false, rec.wake or false, rec.called_at or false })
 end
 
 local function open_spec(key, a1, a2, a3, ...)
@@ -2819,7 +3035,7 @@ function lane.load(tx, path)
   local stored = tx:record(key)
   if stored == nil then return nil end
   known = open(key, stored)
-  known.path, known.tag, known.remembered = path, tx.tag, {}
+  known.path, known.tag, known.remembered, known.queues = path, tx.tag, {}, {}
   tx.lanes[path] = known
   return known
 end
@@ -2857,6 +3073,7 @@ end
 --   quiet:<queue>  dispatchers come back for what is in the queue without being told
 --   told           the wake-up that was announced last
 --   prefers        some of its work prefers some workers
+--   admits         some of its work needs admission
 --   virtual        virtual time of a fair lane
 -- What was read of it stays with the copy; false stands for nothing.
 function lane.recall(tx, copy, name)
@@ -2868,14 +3085,14 @@ function lane.recall(tx, copy, name)
   return value or nil
 end
 
--- Reads several of them in one go.
-function lane.prepare(tx, copy, first, second, third)
+-- Reads in one go what a claim asks for.
+function lane.prepare(tx, copy)
   local remembered = copy.remembered
-  if remembered[first] ~= nil and remembered[second] ~= nil and remembered[third] ~= nil then return end
+  if remembered.told ~= nil and remembered.prefers ~= nil and remembered["quiet:any"] ~= nil and remembered.admits ~= nil then return end
   local key = keys.lane_memory(tx, copy.path)
   if tx:touches(key) then return end
-  local found = tx:read("HMGET", key, first, second, third)
-  remembered[first], remembered[second], remembered[third] = found[1], found[2], found[3]
+  local found = tx:read("HMGET", key, "told", "prefers", "quiet:any", "admits")
+  remembered.told, remembered.prefers, remembered["quiet:any"], remembered.admits = found[1], found[2], found[3], found[4]
 end
 
 -- Plans a change of what the partition remembers; nil forgets.
@@ -2913,6 +3130,8 @@ local keys = require "lib.keys"
 local outbox = require "lib.outbox"
 
 local holds = {}
+
+local sub = string.sub
 
 function holds.of_lane(path)
   return "lane:" .. path
@@ -3085,8 +3304,19 @@ function holds.covers(rec, copy)
   return not (copy and copy.max_active) or holds.in_set(rec, holds.of_lane(copy.path))
 end
 
+-- True when the call itself can give back what a set holds.
+function holds.near(tx, set)
+  return tx.quotas ~= nil and sub(set, 1, 5) ~= "lane:"
+end
+
 local function owe(tx, rec, holder, set, unused)
-  local data = { "set", set, "execution_id", rec.id, "holder_id", holder }
+  if holds.near(tx, set) then return tx:owe("release", { set = set, execution_id = rec.id, holder_id = holder, unused = unused or nil }) end
+  holds.owe_later(tx, rec.id, holder, set, unused)
+end
+
+-- The partition owes the set its release.
+function holds.owe_later(tx, id, holder, set, unused)
+  local data = { "set", set, "execution_id", id, "holder_id", holder }
   if unused then data[7], data[8] = "unused", "1" end
   outbox.owe(tx, "release_holder", data)
 end
@@ -3128,6 +3358,7 @@ end
 source["record.quota"] = function(require, LIBRARY)
 -- A quota: what each of its keys allows, and which keys are in use.
 local keys = require "lib.keys"
+local packed = require "record.packed"
 local timers = require "index.timers"
 
 local quota = {}
@@ -3139,8 +3370,8 @@ function quota.pack(q)
   return cmsgpack.pack({ q.namespace, rate, q.concurrency or false, weighted, q.hold_while_suspended })
 end
 
-local function unpack_definition(id, packed)
-  local list = cmsgpack.unpack(packed)
+local function unpack_definition(id, bytes)
+  local list = cmsgpack.unpack(bytes)
   return {
     quota_id = id, namespace = list[1], rate = list[2] and { limit = list[2][1], window_ms = list[2][2], mode = list[2][3] } or nil, concurrency = list[3] or nil,
     weighted = list[4] and { limit = list[4][1], window_ms = list[4][2] } or nil, hold_while_suspended = list[5],
@@ -3152,18 +3383,33 @@ function quota.load(tx, id, deleted_too)
   local key = keys.quota(tx, id)
   local q = tx.memo[key]
   if q == nil then
-    local raw = tx:hgetall(key)
-    if raw == nil then return nil end
-    if raw.definition == nil or tonumber(raw.version) == nil then error("CORRUPT " .. key .. " definition") end
-    q = {
-      id = id, raw = raw, definition = unpack_definition(id, raw.definition), version = tonumber(raw.version), created = tonumber(raw.created), changed = tonumber(raw.changed),
-      -- The number of the last key that came into use; that of the last key a walk has looked at, while one is under way.
-      last = tonumber(raw.last), walked = tonumber(raw.walked or nil), deleted = raw.deleted ~= nil,
-    }
+    local stored = tx:record(key)
+    if stored == nil then return nil end
+    q = packed.open_quota(key, stored)
+    q.id, q.packed = id, q.definition
+    q.definition = unpack_definition(id, q.packed)
     tx.memo[key] = q
   end
   if q.deleted and not deleted_too then return nil end
   return q
+end
+
+local function close(q)
+  return packed.close_quota({
+    definition = q.packed, version = q.version, created = q.created, changed = q.changed, last = q.last, walked = q.walked, deleted = q.deleted, tail = q.tail,
+  })
+end
+
+-- Plans the record.
+function quota.save(tx, q)
+  local key = keys.quota(tx, q.id)
+  tx.memo[key] = q
+  tx:put(key, q, close)
+end
+
+-- A quota that is not stored yet; `bytes` are its packed definition.
+function quota.new(tx, id, bytes)
+  return { id = id, packed = bytes, version = 1, created = tx.now, changed = tx.now, last = 0 }
 end
 
 -- How many keys it has that are in use is read by whoever asks: `count`.
@@ -3179,15 +3425,22 @@ function quota.told(id, actor, key)
   return data
 end
 
--- The digest under which a key is kept.
+-- The digest under which a key is kept; those of a few keys are remembered.
+local digests, digest_count = {}, 0
 function quota.digest(key)
-  return keys.digest(key)
+  local digest = digests[key]
+  if digest == nil then
+    if digest_count >= 256 then digests, digest_count = {}, 0 end
+    digest = keys.digest(key)
+    digests[key], digest_count = digest, digest_count + 1
+  end
+  return digest
 end
 
 -- Plans the entry of a key that comes into use.
 function quota.enter_key(tx, q, digest)
   q.last = q.last + 1
-  tx:hset(keys.quota(tx, q.id), { "last", q.last })
+  quota.save(tx, q)
   tx:zadd(keys.quota_keys(tx, q.id), q.last, digest)
 end
 
@@ -3201,7 +3454,8 @@ function quota.timer(id)
 end
 
 function quota.walk(tx, q)
-  tx:hset(keys.quota(tx, q.id), { "walked", 0 })
+  q.walked = 0
+  quota.save(tx, q)
   timers.set(tx, quota.timer(q.id), tx.now)
 end
 
@@ -4768,13 +5022,21 @@ source["index.queues"] = function(require, LIBRARY)
 -- The requirement sets a lane has work for: one queue each. The queue `any` (nothing required, nothing to
 -- admit) is not registered, since every worker looks at it.
 local keys = require "lib.keys"
+local lane = require "record.lane"
 
 local queues = {}
+
+local sub = string.sub
 
 -- The queue of a requirement set; work that needs admission has queues of its own.
 function queues.name(requires, admission)
   local name = #requires == 0 and "any" or keys.digest(table.concat(requires, ","))
   return admission and "admit." .. name or name
+end
+
+-- True for a queue whose work needs admission.
+function queues.admits(name)
+  return sub(name, 1, 6) == "admit."
 end
 
 local function pack(entry)
@@ -4786,18 +5048,46 @@ local function unpack_entry(name, packed)
   return { queue = name, requires = l[1], admission = l[2], uncovered_since = l[3] or nil, uncovered = l[4] }
 end
 
+-- What was read of a lane's queues stays with its copy, like everything the partition remembers of it.
+local function know(tx, path, name, entry)
+  local copy = lane.load(tx, path)
+  if copy then copy.queues[name] = entry end
+end
+
 function queues.put(tx, path, entry)
   tx:hput(keys.queues(tx, path), entry.queue, pack(entry))
+  know(tx, path, entry.queue, entry)
 end
 
 function queues.get(tx, path, name)
-  local packed = tx:hget(keys.queues(tx, path), name)
-  return packed and unpack_entry(name, packed) or nil
+  local copy = lane.load(tx, path)
+  local entry = copy and copy.queues[name]
+  if entry == nil then
+    local packed = tx:hget(keys.queues(tx, path), name)
+    entry = packed and unpack_entry(name, packed) or false
+    know(tx, path, name, entry)
+  end
+  return entry or nil
+end
+
+local function remember_admission(tx, path, mark)
+  local copy = lane.load(tx, path)
+  if copy then lane.remember(tx, copy, "admits", mark) end
+end
+
+-- The lane remembers that some of its work needs admission until its last such queue is gone.
+local function forget_admission(tx, path, gone)
+  for name in pairs(tx:hgetall(keys.queues(tx, path)) or {}) do
+    if name ~= gone and queues.admits(name) then return end
+  end
+  remember_admission(tx, path, nil)
 end
 
 function queues.drop(tx, path, name)
   tx:hdel(keys.queues(tx, path), name)
+  know(tx, path, name, false)
   tx:hdel(keys.lane_memory(tx, path), "quiet:" .. name)
+  if queues.admits(name) then forget_admission(tx, path, name) end
 end
 
 -- Every registered queue of a lane, in the order of their names.
@@ -4810,6 +5100,25 @@ function queues.all(tx, path)
   return list
 end
 
+-- True when none of the lane's registered queues holds anything; those that hold nothing are forgotten.
+function queues.none(tx, path)
+  for _, entry in ipairs(queues.all(tx, path)) do
+    queues.tidy(tx, path, entry.queue)
+    if queues.get(tx, path, entry.queue) then return false end
+  end
+  return true
+end
+
+-- The names whose entries cannot be read.
+function queues.unreadable(tx, path)
+  local names = {}
+  for name, packed in pairs(tx:hgetall(keys.queues(tx, path)) or {}) do
+    if not pcall(unpack_entry, name, packed) then names[#names + 1] = name end
+  end
+  table.sort(names)
+  return names
+end
+
 function queues.covered(requires, capabilities)
   for _, token in ipairs(requires) do
     if not capabilities[token] then return false end
@@ -4817,27 +5126,29 @@ function queues.covered(requires, capabilities)
   return true
 end
 
--- By how much this call changes the number of entries of a queue: what is planned cannot be counted yet.
-local function planned(tx, key, by)
-  local name = "entries:" .. key
-  tx.memo[name] = (tx.memo[name] or 0) + by
-  return tx.memo[name]
-end
-
 -- Registers the queue an execution enters; true when it is new to the lane.
-function queues.joined(tx, rec, key)
-  planned(tx, key, 1)
-  if queues.get(tx, rec.path, rec.queue) then return false end
-  local admission = rec.budgets ~= nil or rec.quotas ~= nil
-  queues.put(tx, rec.path, { queue = rec.queue, requires = rec.requires or {}, admission = admission, uncovered = false })
+function queues.joined(tx, path, name, requires)
+  local entry = queues.get(tx, path, name)
+  if entry then
+    -- Nobody covered what was in it before; that says nothing about what comes now.
+    if entry.uncovered_since and not entry.uncovered and tx:zstored(keys.queue(tx, path, name)) == 0 then
+      entry.uncovered_since = nil
+      queues.put(tx, path, entry)
+    end
+    return false
+  end
+  local admission = queues.admits(name)
+  queues.put(tx, path, { queue = name, requires = requires or {}, admission = admission, uncovered = false })
+  if admission then remember_admission(tx, path, "1") end
   return true
 end
 
--- Forgets the queue when its last entry leaves; one marked uncovered stays, so that later work goes to route at once.
-function queues.left(tx, rec, path, key)
-  if tx:zstored(key) + planned(tx, key, -1) > 0 then return end
-  local entry = queues.get(tx, path, rec.queue)
-  if entry and not entry.uncovered then queues.drop(tx, path, rec.queue) end
+-- Forgets a queue that holds nothing any more. Those that look at it do so, and the retirement of what was in it: to look whenever
+-- something leaves would cost every end a read. One marked uncovered stays, so that later work goes to route at once.
+function queues.tidy(tx, path, name)
+  if name == "any" or tx:zstored(keys.queue(tx, path, name)) > 0 then return end
+  local entry = queues.get(tx, path, name)
+  if entry and not entry.uncovered then queues.drop(tx, path, name) end
 end
 
 return queues
@@ -4965,12 +5276,12 @@ function home.key(tx, rec, path, place)
 end
 
 -- The name under which a lane remembers that a queue is quiet.
-local quiet = setmetatable({ any = "quiet:any" }, { __index = function(_, queue) return "quiet:" .. queue end })
+home.quiet = setmetatable({ any = "quiet:any" }, { __index = function(_, queue) return "quiet:" .. queue end })
 
 -- Tells dispatchers that something can be claimed, unless they are known to be coming back anyway.
 local function announce(tx, rec, fresh)
   local copy = not fresh and rec.prio == 0 and lane.load(tx, rec.path)
-  if not copy or lane.recall(tx, copy, quiet[rec.queue]) == nil then
+  if not copy or lane.recall(tx, copy, home.quiet[rec.queue]) == nil then
     tx:announce("ready", rec.path, rec.queue, rec.score)
   end
 end
@@ -4985,9 +5296,8 @@ function home.move(tx, rec, place, score)
     if was_place then
       local was_key = home.key(tx, rec, was_path, was_place)
       tx:zrem(was_key, rec.id)
-      if was_place == "queue" and rec.queue ~= "any" then queues.left(tx, rec, was_path, was_key) end
     end
-    if place == "queue" and rec.queue ~= "any" then fresh = queues.joined(tx, rec, key) end
+    if place == "queue" and rec.queue ~= "any" then fresh = queues.joined(tx, path, rec.queue, rec.requires) end
   end
   tx:zadd(key, score, rec.id)
   if place == "queue" and rec.phase == "runnable" and rec.grant == nil then announce(tx, rec, fresh) end
@@ -4999,7 +5309,6 @@ end
 function home.leave(tx, rec)
   local key = home.key(tx, rec, rec.path, rec.was_place)
   tx:zrem(key, rec.id)
-  if rec.was_place == "queue" and rec.queue ~= "any" then queues.left(tx, rec, rec.path, key) end
 end
 
 return home
@@ -5264,6 +5573,7 @@ local holds = require "record.holds"
 local keys = require "lib.keys"
 local limits = require "lib.limits"
 local outbox = require "lib.outbox"
+local packed = require "record.packed"
 local quota = require "record.quota"
 local gone = require "index.gone"
 local holders = require "index.holders"
@@ -5295,7 +5605,7 @@ local function load_weighted(tx, k, weighted)
   k.behind = #k.weighted_passed == limits.window_sweep_max
   local gone = {}
   for i, item in ipairs(k.weighted_passed) do gone[i] = item.member end
-  k.sum = tonumber(k.raw.sum or "0")
+  k.sum = k.was.sum or 0
   if #gone > 0 then
     for _, weight in ipairs(tx:hmget(k.weights, gone)) do k.sum = k.sum - (tonumber(weight) or 0) end
   end
@@ -5317,18 +5627,31 @@ local function load_called(tx, k)
   if k.expected == 0 and #k.called_passed < limits.window_sweep_max then k.called_at = nil end
 end
 
+-- The record of a key, or nil when it is not in use.
+local function opened(tx, id, digest)
+  local key = keys.quota_part(tx, id, "key", digest)
+  local stored = tx:record(key)
+  return stored and packed.open_quota_key(key, stored)
+end
+
+-- Until when nothing starts under a key.
+function room.throttled(tx, id, digest)
+  local was = opened(tx, id, digest)
+  return was and was.throttled
+end
+
 -- What a quota knows of a key, by its digest; `key` is the key itself where the caller knows it. Answers nil for a key that is
 -- not in use, unless `fresh` says that it is about to be.
 function room.load(tx, q, digest, key, fresh)
-  local raw = tx:hgetall(keys.quota_part(tx, q.id, "key", digest))
-  if raw == nil and not fresh then return nil end
+  local was = opened(tx, q.id, digest)
+  if was == nil and not fresh then return nil end
   local k = {
-    q = q, digest = digest, fresh = raw == nil, raw = raw or {}, set = holds.of_quota(q.id, digest),
+    q = q, digest = digest, fresh = was == nil, was = was or {}, set = holds.of_quota(q.id, digest),
     -- What has been decided in this call and is written by room.save.
     enters = {}, entered = {}, leaves = {}, left = {}, waits = {}, calls = {}, absent = {},
   }
-  k.key = k.raw.key or key
-  k.tat, k.throttled, k.wake, k.called_at = tonumber(k.raw.tat or nil), tonumber(k.raw.throttled or nil), tonumber(k.raw.wake or nil), tonumber(k.raw.called_at or nil)
+  was = k.was
+  k.key, k.tat, k.throttled, k.wake, k.called_at = was.key or key, was.tat, was.throttled, was.wake, was.called_at
   k.waiters, k.asked, k.oversized = keys.quota_part(tx, q.id, "waiters", digest), keys.quota_part(tx, q.id, "asked", digest), keys.quota_part(tx, q.id, "oversized", digest)
   k.holders, k.called = keys.holders(tx, k.set), keys.quota_part(tx, q.id, "called", digest)
   load_called(tx, k)
@@ -5401,8 +5724,25 @@ end
 
 local order = { "throttle", "rate", "concurrency", "weighted" }
 
+-- True when every part lets so much more pass.
+local function passes(tx, k, weight)
+  local d, now = k.q.definition, tx.now
+  local rate, weighted = d.rate, d.weighted
+  if k.throttled and k.throttled > now then return false end
+  if rate then
+    if rate.mode == "smooth" then
+      if k.tat and k.tat > now then return false end
+    elseif k.starts >= rate.limit then
+      return false
+    end
+  end
+  if d.concurrency and k.held >= d.concurrency then return false end
+  return weighted == nil or k.sum + weight <= weighted.limit
+end
+
 -- The first part that does not let so much more pass, or nil.
 function room.refusal(tx, k, weight)
+  if passes(tx, k, weight) then return nil end
   for _, name in ipairs(order) do
     local use = parts[name](tx, k, weight)
     if use and not use.passes then return use end
@@ -5554,7 +5894,16 @@ function room.reweigh(tx, k, member, weight)
 end
 
 local function owe_call(tx, k, id, holder)
-  outbox.owe(tx, "unblock", { "execution_id", id, "reason", "waiting_for_quota", "holder_id", holder, "set", k.set })
+  if tx.executions then
+    tx:owe("call", { execution_id = id, holder_id = holder, set = k.set })
+  else
+    room.call_later(tx, id, holder, k.set)
+  end
+end
+
+-- The partition owes an execution its call.
+function room.call_later(tx, id, holder, set)
+  outbox.owe(tx, "unblock", { "execution_id", id, "reason", "waiting_for_quota", "holder_id", holder, "set", set })
 end
 
 -- The first of a line: id, the holder it asked under and its weight.
@@ -5647,7 +5996,7 @@ local function write_holders(tx, k)
   for _, one in ipairs(k.enters) do
     local c = one.candidate
     tx:zadd(k.holders, c.expires_at, one.member)
-    first = math.min(first or c.expires_at, c.expires_at)
+    if c.expires_at < holders.open_ended then first = math.min(first or c.expires_at, c.expires_at) end
     if d.rate then
       tx:zadd(k.rate, tx.now, one.member)
       k.newest = { score = tx.now }
@@ -5693,21 +6042,23 @@ local function write_passed(tx, k)
   if k.reweighed then tx:hset(k.weights, k.reweighed) end
 end
 
-local function write_hash(tx, k)
-  local key = keys.quota_part(tx, k.q.id, "key", k.digest)
-  if k.fresh then
-    quota.enter_key(tx, k.q, k.digest)
-    tx:hset(key, { "key", k.key })
-  end
+local function write_record(tx, k)
+  local was = k.was
+  if k.fresh then quota.enter_key(tx, k.q, k.digest) end
   -- Weights that nothing counts any more must not be taken off a sum that begins anew.
-  if k.weighted == nil and k.raw.sum then
+  if k.weighted == nil and was.sum then
     for _, part in ipairs({ "weighted", "weights" }) do tx:del(keys.quota_part(tx, k.q.id, part, k.digest)) end
   end
-  for _, name in ipairs({ "tat", "throttled", "sum", "wake", "called_at" }) do
-    local value = k[name]
-    if value ~= nil and text(value) ~= k.raw[name] then tx:hset(key, { name, value }) end
-    if value == nil and k.raw[name] then tx:hdel(key, name) end
+  if k.fresh or k.tat ~= was.tat or k.throttled ~= was.throttled or k.sum ~= was.sum or k.wake ~= was.wake or k.called_at ~= was.called_at then
+    local record = { key = k.key, tat = k.tat, throttled = k.throttled, sum = k.sum, wake = k.wake, called_at = k.called_at, tail = was.tail }
+    tx:set(keys.quota_part(tx, k.q.id, "key", k.digest), packed.close_quota_key(record))
   end
+end
+
+-- Corrects the weight in the window.
+function room.set_sum(tx, k, sum)
+  k.sum, k.wake = sum, k.was.wake
+  write_record(tx, k)
 end
 
 -- Nobody uses the key: what is left of it goes.
@@ -5742,7 +6093,7 @@ function room.save(tx, k, admission)
   local entry = { id = room.timer(k.q.id, k.digest), wake = k.wake }
   timers.keep(tx, entry, at)
   k.wake = at
-  write_hash(tx, k)
+  write_record(tx, k)
 end
 
 -- The quota is gone: whoever waits is called, to be told so; who holds leaves by itself.
@@ -5781,7 +6132,8 @@ function room.walk(tx, id)
     end
   end
   if #found > 0 then
-    tx:hset(keys.quota(tx, id), { "walked", walked })
+    q.walked = walked
+    quota.save(tx, q)
     tx:zadd(keys.timers(tx), tx.now, quota.timer(id))
   else
     timers.clear(tx, quota.timer(id))
@@ -5790,7 +6142,8 @@ function room.walk(tx, id)
       tx:zrem(keys.quotas(tx), id)
       gone.note(tx, id)
     else
-      tx:hdel(keys.quota(tx, id), "walked")
+      q.walked = nil
+      quota.save(tx, q)
     end
   end
 end
@@ -5813,6 +6166,565 @@ function inbox.remove(tx, id)
 end
 
 return inbox
+end
+
+source["record.budget"] = function(require, LIBRARY)
+-- A budget: its limits, what is used and held per dimension, and its place in a tree. What is used or held in a budget counts
+-- in every budget above it; all of a tree shares a partition, so each check sees the whole way up at once.
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local outbox = require "lib.outbox"
+local packed = require "record.packed"
+local event = require "lib.event"
+local reply = require "lib.reply"
+local timers = require "index.timers"
+
+local budget = {}
+
+budget.amount_max = limits.time_ms_max
+
+function budget.timer(id) return "budget:" .. id end
+function budget.set(id) return "budget:" .. id end
+
+function budget.sorted(amounts)
+  local names = {}
+  for name in pairs(amounts) do names[#names + 1] = name end
+  table.sort(names)
+  return names
+end
+
+-- A map of amounts as a flat list in the order of the names, and back.
+function budget.flat(amounts)
+  local flat = {}
+  for _, name in ipairs(budget.sorted(amounts)) do
+    if amounts[name] ~= 0 then
+      flat[#flat + 1] = name
+      flat[#flat + 1] = amounts[name]
+    end
+  end
+  return flat
+end
+
+function budget.map(flat)
+  local amounts = {}
+  for i = 1, #flat, 2 do amounts[flat[i]] = flat[i + 1] end
+  return amounts
+end
+
+local function pack_definition(b)
+  local dimensions = {}
+  for i, d in ipairs(b.dimensions) do dimensions[i] = { d.name, d.hard or false, d.soft or false } end
+  return cmsgpack.pack({
+    b.namespace, b.parent or false, b.scope.type, b.scope.id or false, dimensions, b.reset.type, b.reset.interval_ms or false, b.reset.zone or false, b.on_soft, b.on_hard,
+  })
+end
+
+budget.pack_definition = pack_definition
+
+local function unpack_definition(bytes)
+  local l = cmsgpack.unpack(bytes)
+  local dimensions = {}
+  for i, d in ipairs(l[5]) do dimensions[i] = { name = d[1], hard = d[2] or nil, soft = d[3] or nil } end
+  return {
+    namespace = l[1], parent = l[2] or nil, scope = { type = l[3], id = l[4] or nil }, dimensions = dimensions,
+    reset = { type = l[6], interval_ms = l[7] or nil, zone = l[8] or nil }, on_soft = l[9], on_hard = l[10],
+  }
+end
+
+-- A budget that is not stored yet.
+function budget.new(tx, definition)
+  local b = unpack_definition(pack_definition(definition))
+  b.id, b.created, b.version, b.period, b.since = definition.budget_id, tx.now, 1, 1, tx.now
+  b.rooms, b.wide, b.told = 0, 0, 0
+  b.approved, b.refused, b.soft_told, b.passed = false, false, false, false
+  b.used, b.held, b.base, b.actions, b.past = {}, {}, {}, {}, {}
+  for _, d in ipairs(b.dimensions) do b.used[d.name], b.held[d.name], b.base[d.name] = 0, 0, 0 end
+  tx.memo[keys.budget(tx, b.id)] = b
+  return b
+end
+
+-- Amounts are stored as a list in the order of the dimensions.
+local function amounts_of(b, list, key, field)
+  local amounts = {}
+  if #list ~= #b.dimensions then error("CORRUPT " .. key .. " " .. field) end
+  for i, d in ipairs(b.dimensions) do amounts[d.name] = list[i] end
+  return amounts
+end
+
+local function list_of(b, amounts)
+  local list = {}
+  for i, d in ipairs(b.dimensions) do list[i] = amounts[d.name] end
+  return list
+end
+
+-- The record, read once per plan; nil when there is none.
+function budget.load(tx, id)
+  local key = keys.budget(tx, id)
+  if tx.memo[key] then return tx.memo[key] end
+  local stored = tx:record(key)
+  if stored == nil then return nil end
+  local r = packed.open_budget(key, stored)
+  local b = unpack_definition(r.definition)
+  b.id, b.version, b.created, b.period, b.since, b.next_reset = id, r.version, r.created, r.period, r.since, r.next_reset
+  b.rooms, b.wide, b.told, b.tail = r.rooms, r.wide, r.told, r.tail
+  b.approved, b.refused, b.soft_told, b.passed = r.approved ~= nil, r.refused ~= nil, r.soft_told ~= nil, r.passed ~= nil
+  b.used, b.held, b.base = amounts_of(b, r.used, key, "used"), amounts_of(b, r.held, key, "held"), amounts_of(b, r.base, key, "base")
+  b.actions, b.past = r.actions and cmsgpack.unpack(r.actions) or {}, r.past and cmsgpack.unpack(r.past) or {}
+  tx.memo[key] = b
+  return b
+end
+
+-- A list as it is stored: an empty one is absent.
+local function packed_list(list)
+  return #list > 0 and cmsgpack.pack(list) or nil
+end
+
+-- `passed` says that an operator put the limit below, or the use above: fsck must not take it for an overshoot.
+local function close(b)
+  return packed.close_budget({
+    definition = pack_definition(b), version = b.version, created = b.created, period = b.period, since = b.since, rooms = b.rooms, wide = b.wide, told = b.told,
+    next_reset = b.next_reset, approved = b.approved and 1, refused = b.refused and 1, soft_told = b.soft_told and 1, passed = b.passed and 1,
+    used = list_of(b, b.used), held = list_of(b, b.held), base = list_of(b, b.base), actions = packed_list(b.actions), past = packed_list(b.past), tail = b.tail,
+  })
+end
+
+-- Plans the whole record.
+function budget.save(tx, b)
+  tx:put(keys.budget(tx, b.id), b, close)
+end
+
+-- Where submissions look for budgets of namespaces, lanes and flows is on another partition: it is told of a budget that comes
+-- or goes, whatever becomes of the caller.
+function budget.owe_scope(tx, b)
+  local kind, id = b.scope.type, b.scope.id
+  local scope = kind == "namespace" and "namespace:" .. b.namespace or kind == "lane" and id and "lane:" .. b.namespace .. "/" .. id or kind == "flow" and id and "flow:" .. id or nil
+  if scope then outbox.owe(tx, "note_scope", { "budget_id", b.id, "scope", scope }) end
+end
+
+function budget.watch(tx, b)
+  if b.next_reset then timers.set(tx, budget.timer(b.id), b.next_reset) else timers.clear(tx, budget.timer(b.id)) end
+end
+
+local function mark(tx, b)
+  tx:zadd(keys.cleared(tx), tx.now, b.id)
+  tx:announce("budget", b.id)
+end
+
+-- Rooms are counted: who was refused has seen so many, and may ask again when there were more. `wide` is the number of the last
+-- room that everyone is told of, because a limit or a period changed; of a room that is only as large as what was given back, as
+-- many are told as may fit. Everyone who has seen fewer than `told` was told. The mark stays until that is done, whatever happens
+-- to the announcement. A wide room that nobody is known to wait for is counted without a mark: a refusal that is on its way to
+-- its execution finds it when all that waits is swept.
+function budget.room(tx, b, wide)
+  if not b.refused and b.rooms == b.told then
+    if wide then
+      b.rooms = b.rooms + 1
+      b.wide, b.told = b.rooms, b.rooms
+    end
+    return
+  end
+  b.refused, b.rooms = false, b.rooms + 1
+  if wide then b.wide = b.rooms end
+  mark(tx, b)
+end
+
+-- One of this name was deleted: whoever waits for it is told that it is there again. The time is more rooms than anyone has seen.
+function budget.come_back(tx, b)
+  b.rooms, b.wide, b.told = tx.now, tx.now, 0
+  mark(tx, b)
+end
+
+-- What is left below each hard limit.
+function budget.free(b)
+  local free = {}
+  for _, d in ipairs(b.dimensions) do
+    if d.hard then free[d.name] = math.max(d.hard - b.used[d.name] - b.held[d.name], 0) end
+  end
+  return free
+end
+
+-- What was used in a period is kept when it ends.
+local function end_period(b, at)
+  b.past[#b.past + 1] = { b.since, at, budget.flat(b.used) }
+  if #b.past > limits.budget_periods_max then table.remove(b.past, 1) end
+end
+
+function budget.start_period(tx, b)
+  end_period(b, tx.now)
+  local passed = false
+  for _, d in ipairs(b.dimensions) do
+    b.used[d.name], b.base[d.name] = 0, 0
+    -- What is held stays, also above a limit that was lowered since.
+    passed = passed or (d.hard ~= nil and b.held[d.name] > d.hard)
+  end
+  b.period, b.since, b.approved, b.soft_told, b.passed = b.period + 1, tx.now, false, false, passed
+  budget.room(tx, b, true)
+end
+
+-- Ends a period that is over. An interval goes on in step with its first; the next end of a calendar's period is asked for.
+local function roll(tx, b)
+  if b.next_reset == nil or b.next_reset > tx.now then return false end
+  local every = b.reset.interval_ms
+  if b.reset.type == "interval" then
+    b.next_reset = b.next_reset + (math.floor((tx.now - b.next_reset) / every) + 1) * every
+  else
+    b.next_reset = nil
+  end
+  budget.start_period(tx, b)
+  return true
+end
+
+-- The same for a reader, who writes nothing.
+function budget.rolled(tx, b)
+  if b.next_reset == nil or b.next_reset > tx.now then return end
+  end_period(b, b.next_reset)
+  for _, d in ipairs(b.dimensions) do b.used[d.name] = 0 end
+  b.approved = false
+end
+
+local function roll_and_save(tx, b)
+  if not roll(tx, b) then return end
+  if b.next_reset == nil then mark(tx, b) end
+  budget.watch(tx, b)
+  budget.save(tx, b)
+  event.of_fleet(tx, "budget.reset", b.namespace, nil, nil, "budget_id", b.id, "cause", "period")
+end
+
+-- The budget and those above it, itself first, each in its current period; nil when there is none.
+function budget.path(tx, id)
+  local path = {}
+  while id do
+    local b = budget.load(tx, id)
+    if b == nil then
+      if #path == 0 then return nil end
+      error("CORRUPT " .. keys.budget(tx, id) .. " core")
+    end
+    roll_and_save(tx, b)
+    path[#path + 1] = b
+    id = b.parent
+  end
+  return path
+end
+
+function budget.save_all(tx, path)
+  for _, b in ipairs(path) do budget.save(tx, b) end
+end
+
+function budget.fire(tx, id)
+  local b = budget.load(tx, id)
+  if b == nil then return timers.clear(tx, budget.timer(id)) end
+  roll_and_save(tx, b)
+  if b.next_reset == nil then timers.clear(tx, budget.timer(id)) else tx:zadd(keys.timers(tx), b.next_reset, budget.timer(id)) end
+end
+
+-- The refusal of amounts in dimensions the budget does not have, or of none at all.
+function budget.unknown(b, amounts, field)
+  local names = budget.sorted(amounts)
+  if #names == 0 then return reply.err("invalid_argument", { field = field, problem = "must hold an entry" }) end
+  for _, name in ipairs(names) do
+    if b.used[name] == nil then return reply.err("invalid_argument", { field = field .. "." .. name, problem = "is no dimension of the budget" }) end
+  end
+end
+
+-- The first limit on the way up that the amounts would pass; `own` is the part of them that is held already.
+function budget.breach(path, amounts, own)
+  for _, b in ipairs(path) do
+    for _, d in ipairs(b.dimensions) do
+      local n = amounts[d.name]
+      if n and d.hard and b.used[d.name] + b.held[d.name] - (own and own[d.name] or 0) + n > d.hard then
+        return { budget = b, dimension = d.name, used = b.used[d.name], limit = d.hard }
+      end
+    end
+  end
+end
+
+-- The refusal of amounts that no sum could hold.
+function budget.overflow(path, amounts, field)
+  for _, b in ipairs(path) do
+    for _, d in ipairs(b.dimensions) do
+      local n = amounts[d.name]
+      if n and b.used[d.name] + b.held[d.name] + n > budget.amount_max then
+        return reply.err("invalid_argument", { field = field .. "." .. d.name, problem = string.format("passes %.0f together with what is used and held", budget.amount_max) })
+      end
+    end
+  end
+end
+
+-- The first hard dimension on the way up of which nothing is left.
+function budget.exhausted(path)
+  for _, b in ipairs(path) do
+    for _, d in ipairs(b.dimensions) do
+      if d.hard and b.used[d.name] + b.held[d.name] >= d.hard then
+        return { budget = b, dimension = d.name, used = b.used[d.name], limit = d.hard }
+      end
+    end
+  end
+end
+
+-- The first soft limit on the way up that is reached; with `unapproved`, one that admits nobody until it is approved.
+function budget.soft(path, unapproved)
+  for _, b in ipairs(path) do
+    if not unapproved or (b.on_soft == "require_approval" and not b.approved) then
+      for _, d in ipairs(b.dimensions) do
+        if d.soft and b.used[d.name] >= d.soft then return { budget = b, dimension = d.name, used = b.used[d.name], limit = d.soft } end
+      end
+    end
+  end
+end
+
+-- Someone was refused: the budget in the way will say when it has room. The first refusal after a room is an event, those behind
+-- it are not. The caller saves the budget.
+function budget.note_refusal(tx, wrong, kind)
+  local b = wrong.budget
+  if b.refused then return false end
+  b.refused = true
+  if kind == "hard" then
+    event.of_fleet(tx, "budget.hard_breach", b.namespace, nil, nil,
+      "budget_id", b.id, "dimension", wrong.dimension, "used", string.format("%.0f", wrong.used), "held", string.format("%.0f", b.held[wrong.dimension]),
+      "limit", string.format("%.0f", wrong.limit), "on_hard", b.on_hard)
+  end
+  return true
+end
+
+function budget.refuse(tx, wrong)
+  if budget.note_refusal(tx, wrong, "hard") then budget.save(tx, wrong.budget) end
+end
+
+function budget.hold(path, amounts, sign)
+  for _, b in ipairs(path) do
+    for name, n in pairs(amounts) do
+      if b.held[name] then b.held[name] = b.held[name] + sign * n end
+    end
+  end
+end
+
+-- Adds accepted amounts all the way up; the report itself is kept with the budget it was made to.
+function budget.spend(tx, path, amounts)
+  for i, b in ipairs(path) do
+    for name, n in pairs(amounts) do
+      if b.used[name] then
+        b.used[name] = b.used[name] + n
+        if i > 1 then b.base[name] = b.base[name] + n end
+      end
+    end
+    local soft = budget.soft({ b })
+    if soft and not b.soft_told then
+      b.soft_told = true
+      event.of_fleet(tx, "budget.soft_breach", b.namespace, nil, nil, "budget_id", b.id, "dimension", soft.dimension)
+    end
+  end
+end
+
+-- A report is kept with its period, so that what is used can be counted again.
+function budget.keep_report(tx, b, key, amounts, origin)
+  local digest = redis.sha1hex(key)
+  tx:hset(keys.budget_reports(tx, b.id), { digest, cmsgpack.pack({ b.period, budget.flat(amounts), origin or false }) })
+  tx:zadd(keys.budget_report_times(tx, b.id), tx.now, digest)
+end
+
+-- Whether a report is known by its key, and from where it came.
+function budget.report(tx, b, key)
+  local packed = tx:hget(keys.budget_reports(tx, b.id), redis.sha1hex(key))
+  if packed == nil then return false end
+  return true, cmsgpack.unpack(packed)[3] or nil
+end
+
+-- Forgets reports that are older than any repetition; what they used stays counted.
+function budget.prune(tx, b)
+  local times, reports = keys.budget_report_times(tx, b.id), keys.budget_reports(tx, b.id)
+  for _, item in ipairs(tx:zlowest(times, "-inf", string.format("%.0f", tx.now - limits.usage_key_ttl_ms), limits.usage_keys_pruned_max)) do
+    local kept = tx:hget(reports, item.member)
+    if kept then
+      local l = cmsgpack.unpack(kept)
+      if l[1] == b.period then
+        for name, n in pairs(budget.map(l[2])) do b.base[name] = b.base[name] + n end
+      end
+      tx:hdel(reports, item.member)
+    end
+    tx:zrem(times, item.member)
+  end
+end
+
+function budget.note_action(tx, b, action, actor, dimension, delta, reason, request_id)
+  b.actions[#b.actions + 1] = { action, actor, tx.now, dimension or false, delta or false, reason or false, request_id or false }
+  if #b.actions > limits.budget_actions_max then table.remove(b.actions, 1) end
+end
+
+-- True when this very request was done already: its answer was lost, or it comes late.
+function budget.done(b, request_id)
+  for _, a in ipairs(b.actions) do
+    if request_id and a[7] == request_id then return true end
+  end
+  return false
+end
+
+-- The periods that ended, the oldest first.
+local function past_of(b)
+  local past = {}
+  for i, p in ipairs(b.past) do past[i] = { since = p[1], ended_at = p[2], used = budget.map(p[3]) } end
+  return past
+end
+
+function budget.typed(b)
+  local dimensions, actions = {}, {}
+  for i, d in ipairs(b.dimensions) do dimensions[i] = { name = d.name, hard = d.hard, soft = d.soft, used = b.used[d.name], held = b.held[d.name] } end
+  for i, a in ipairs(b.actions) do actions[i] = { action = a[1], actor = a[2], at = a[3], dimension = a[4] or nil, delta = a[5] or nil, reason = a[6] or nil } end
+  return {
+    budget_id = b.id, namespace = b.namespace, parent = b.parent, scope = b.scope, dimensions = dimensions, reset = b.reset, on_soft = b.on_soft, on_hard = b.on_hard,
+    version = b.version, created_at = b.created, period = b.period, period_since = b.since, next_reset_at = b.next_reset, approved = b.approved, rooms = b.rooms, wide = b.wide, actions = actions,
+    past = past_of(b),
+  }
+end
+
+return budget
+end
+
+source["record.budget_holds"] = function(require, LIBRARY)
+-- What is held against a budget: the estimates of work that was admitted, and reservations. A hold under a holder goes when the
+-- holder is released; a reservation without one goes when its time is over.
+local keys = require "lib.keys"
+local budget = require "record.budget"
+local holders = require "index.holders"
+local timers = require "index.timers"
+
+local holds = {}
+
+local function timer(id, reservation) return "hold:" .. id .. ":" .. reservation end
+
+-- Fields of the hash: a holder as `<execution>:<holder>` with its amounts and the reservations made under it; a reservation as its
+-- id with its amounts, its end or false, and its holder or false.
+function holds.of_holder(tx, id, member)
+  local packed = tx:hget(keys.budget_holds(tx, id), member)
+  if packed == nil then return nil end
+  local l = cmsgpack.unpack(packed)
+  return { amounts = budget.map(l[1]), reservations = l[2] }
+end
+
+function holds.put_holder(tx, id, member, hold)
+  tx:hset(keys.budget_holds(tx, id), { member, cmsgpack.pack({ budget.flat(hold.amounts), hold.reservations }) })
+end
+
+function holds.reservation(tx, id, reservation)
+  local packed = tx:hget(keys.budget_holds(tx, id), reservation)
+  if packed == nil then return nil end
+  local l = cmsgpack.unpack(packed)
+  return { amounts = budget.map(l[1]), ends = l[2] or nil, member = l[3] or nil }
+end
+
+local function put_reservation(tx, id, reservation, hold)
+  tx:hset(keys.budget_holds(tx, id), { reservation, cmsgpack.pack({ budget.flat(hold.amounts), hold.ends or false, hold.member or false }) })
+end
+
+function holds.reserve(tx, id, reservation, hold)
+  put_reservation(tx, id, reservation, hold)
+  if hold.ends then timers.set(tx, timer(id, reservation), hold.ends) end
+end
+
+local function forget_reservation(tx, id, reservation, hold)
+  tx:hdel(keys.budget_holds(tx, id), reservation)
+  if hold.ends then timers.clear(tx, timer(id, reservation)) end
+end
+
+local function any(amounts)
+  for _, n in pairs(amounts) do
+    if n > 0 then return true end
+  end
+  return false
+end
+
+-- Gives amounts back all the way up; whoever was refused may ask again.
+function holds.give_back(tx, path, amounts)
+  if not any(amounts) then return end
+  budget.hold(path, amounts, -1)
+  for _, b in ipairs(path) do budget.room(tx, b) end
+end
+
+-- Drops a reservation; its holder stays with what else it holds.
+function holds.drop_reservation(tx, path, reservation, hold)
+  local id = path[1].id
+  forget_reservation(tx, id, reservation, hold)
+  local holder = hold.member and holds.of_holder(tx, id, hold.member)
+  if holder then
+    local rest = {}
+    for _, other in ipairs(holder.reservations) do
+      if other ~= reservation then rest[#rest + 1] = other end
+    end
+    holder.reservations = rest
+    holds.put_holder(tx, id, hold.member, holder)
+  end
+end
+
+-- Drops a holder and all it reserved; answers whether it held anything.
+function holds.drop_holder(tx, path, member)
+  local id = path[1].id
+  tx:zrem(keys.holders(tx, budget.set(id)), member)
+  local hold = holds.of_holder(tx, id, member)
+  if hold == nil then return false end
+  tx:hdel(keys.budget_holds(tx, id), member)
+  holds.give_back(tx, path, hold.amounts)
+  for _, reservation in ipairs(hold.reservations) do
+    local r = holds.reservation(tx, id, reservation)
+    if r then
+      forget_reservation(tx, id, reservation, r)
+      holds.give_back(tx, path, r.amounts)
+    end
+  end
+  return true
+end
+
+-- Enters a holder until a deadline, after which its execution is asked for. A fresh one was never entered before.
+function holds.enter(tx, id, member, deadline, amounts, fresh)
+  local set = budget.set(id)
+  if fresh or tx:zscore(keys.holders(tx, set), member) == nil then
+    tx:zadd(keys.holders(tx, set), deadline, member)
+    if deadline < holders.open_ended then holders.watch(tx, set, deadline) end
+  end
+  holds.put_holder(tx, id, member, { amounts = amounts, reservations = {} })
+end
+
+-- How much of the amounts the holder's own holds cover: its estimate first, then its reservations in their order.
+function holds.own(tx, id, member, amounts)
+  local parts, sum = {}, {}
+  local function look(name, hold)
+    local part = {}
+    for dimension, n in pairs(amounts) do
+      local take = math.min(hold.amounts[dimension] or 0, n - (sum[dimension] or 0))
+      if take > 0 then part[dimension], sum[dimension] = take, (sum[dimension] or 0) + take end
+    end
+    parts[#parts + 1] = { name = name, hold = hold, take = part }
+  end
+  local holder = member and holds.of_holder(tx, id, member)
+  if holder then
+    look(member, holder)
+    for _, reservation in ipairs(holder.reservations) do look(reservation, holds.reservation(tx, id, reservation)) end
+  end
+  return sum, parts
+end
+
+-- Takes what `own` found out of the holds.
+function holds.consume(tx, path, sum, parts)
+  local id = path[1].id
+  for _, part in ipairs(parts) do
+    if any(part.take) then
+      for dimension, n in pairs(part.take) do part.hold.amounts[dimension] = part.hold.amounts[dimension] - n end
+      if part.hold.reservations then holds.put_holder(tx, id, part.name, part.hold) else put_reservation(tx, id, part.name, part.hold) end
+    end
+  end
+  budget.hold(path, sum, -1)
+end
+
+-- The time of a reservation is over.
+function holds.fire(tx, id, reservation)
+  local path = budget.path(tx, id)
+  local hold = path and holds.reservation(tx, id, reservation)
+  if hold == nil then return timers.clear(tx, timer(id, reservation)) end
+  if hold.ends and hold.ends > tx.now then return tx:zadd(keys.timers(tx), hold.ends, timer(id, reservation)) end
+  holds.drop_reservation(tx, path, reservation, hold)
+  holds.give_back(tx, path, hold.amounts)
+  budget.save_all(tx, path)
+end
+
+return holds
 end
 
 source["transition.runnable"] = function(require, LIBRARY)
@@ -5889,14 +6801,16 @@ source["transition.plain"] = function(require, LIBRARY)
 local keys = require "lib.keys"
 local event = require "lib.event"
 local home = require "index.home"
+local holds = require "record.holds"
 local lane = require "record.lane"
 local limits = require "lib.limits"
 local packed = require "record.packed"
+local queues = require "index.queues"
 
 local plain = {}
 
-local pack, values = cmsgpack.pack, packed.values
-local select, floor = select, math.floor
+local pack, unpack_, values = cmsgpack.pack, cmsgpack.unpack, packed.values
+local select, floor, pairs = select, math.floor, pairs
 local active_from = home.active_from
 local week_ms = 604800000
 
@@ -5914,25 +6828,52 @@ local function created(id)
   return { bytes = before_id .. id .. after_id, ok = "created" }
 end
 
+-- What a record that needs admission has between its first fields and what must admit it; and behind that.
+local function admitted_later(budgets, quotas)
+  return false, false, false, false, false, false, false, false, false, false, false, false, false, false, false, false, false,
+    { false, false, false, false, false, false, budgets or false, quotas or false, false, false }, false, false, false, false, false
+end
+
+-- The quotas and budgets a submission names, when it says nothing else that is rare; else nil.
+local function limits_of(more)
+  for name in pairs(more) do
+    if name ~= "quotas" and name ~= "budgets" then return nil end
+  end
+  local quotas, budgets = more.quotas, more.budgets
+  if (quotas and #quotas == 0) or (budgets and #budgets ~= 1) then return nil end
+  for i = 1, quotas and #quotas or 0 do quotas[i].weight = quotas[i].weight or 1 end
+  return true, budgets, quotas
+end
+
 -- Accepts a submission that says nothing rare, in a lane that asks for nothing rare. Answers nil when it is not plain.
 function plain.submit(tx, s)
-  local path = s.namespace .. "/" .. s.lane
-  local copy = lane.load(tx, path)
-  if copy == nil or copy.state ~= "active" or copy.max_depth or copy.fairness ~= "fifo" or copy.retry or copy.attempt_timeout_ms then return nil end
+  local path, queue, more, budgets, quotas, fine = s.namespace .. "/" .. s.lane, "any", s.more, nil, nil, true
+  if more then
+    fine, budgets, quotas = limits_of(more)
+    queue = "admit.any"
+  end
+  local copy = fine and lane.load(tx, path)
+  if not copy or copy.state ~= "active" or copy.max_depth or copy.fairness ~= "fifo" or copy.retry or copy.attempt_timeout_ms then return nil end
   local id, kind, now, input = s.execution_id, s.kind, tx.now, s.input
   local key = keys.core(tx, id)
   if tx:record(key) then return nil end
   local prio = s.priority or 0
   local score = now - prio * copy.priority_weight
-  local has_input = input and input ~= ""
-  tx:set(key, pack({
-    path, kind, now, "any", s.retention_ms or copy.retention_ms or week_ms, "runnable", prio, score, now, false, s.body_digest, has_input and 1 or false, false,
-  }))
+  local has_input, retention = input and input ~= "", s.retention_ms or copy.retention_ms or week_ms
+  local fresh = false
+  if more then
+    tx:set(key, pack({
+      path, kind, now, queue, retention, "runnable", prio, score, now, false, s.body_digest, has_input and 1 or false, false, admitted_later(budgets, quotas)
+    }))
+    fresh = queues.joined(tx, path, queue)
+  else
+    tx:set(key, pack({ path, kind, now, queue, retention, "runnable", prio, score, now, false, s.body_digest, has_input and 1 or false, false }))
+  end
   if has_input then tx:set(key .. ":input", input) end
-  tx:zadd(keys.queue(tx, path, "any"), score, id)
+  tx:zadd(keys.queue(tx, path, queue), score, id)
   tx:zadd(keys.all(tx), now, id)
   tx:zadd(keys.kind(tx, kind), now, id)
-  if prio > 0 or lane.recall(tx, copy, "quiet:any") == nil then tx:announce("ready", path, "any", score) end
+  if fresh or prio > 0 or lane.recall(tx, copy, home.quiet[queue]) == nil then tx:announce("ready", path, queue, score) end
   tx:note(pack({ "execution.submitted", now, path, kind, id, false, false, false, false, "state", "waiting" }))
   return created(id)
 end
@@ -5972,26 +6913,102 @@ function plain.start(tx, id, holder, lease_id, attempt_id, room)
   return start(tx, id, holder, lease_id, attempt_id, room, values(key, stored))
 end
 
+-- The values of a record in a table, which can be packed again.
+local function listed(_, ...)
+  return { ... }
+end
+
+-- True when nothing is known of why it waited but since when it is ready.
+local function only_ready(waited)
+  for i = 1, 13 do
+    if waited[i] and i ~= 10 then return false end
+  end
+  return true
+end
+
+-- What is needed to ask for an execution that never ran, is part of nothing and needs admission; `v` are its record's values. Answers
+-- nil when it is not plain, false when its input needs more than the room there is.
+function plain.asking(tx, id, lease_id, room)
+  local key = keys.core(tx, id)
+  local stored = tx:record(key)
+  if stored == nil then return nil end
+  local v = listed(values(key, stored))
+  local g, waited = v[31], v[30]
+  if #v ~= 36 or v[6] ~= "runnable" or v[14] or v[29] or not g or v[32] or v[33] or v[34] or v[35] or v[36] then return nil end
+  if g[1] or g[5] or g[6] or (waited and not only_ready(waited)) then return nil end
+  local input = v[12] and tx:get(key .. ":input") or ""
+  if room and #input > room then return false end
+  return {
+    id = id, holder = lease_id, number = (g[4] or 0) + 1, score = v[8], quotas = g[8] or nil, budgets = g[7] or nil, entered = {}, keep = {}, v = v, input = input,
+  }
+end
+
+-- Leases one that was let in. Answers the packed record and when it wakes.
+function plain.start_admitted(tx, one, holder, attempt_id)
+  local v, id, now = one.v, one.id, tx.now
+  local path, kind, created_at, waited, g = v[1], v[2], v[3], v[30], v[31]
+  local worker, ttl, lease_id = holder.instance, holder.lease_ttl_ms, one.holder
+  local wake = now + ttl
+  v[6], v[9], v[10] = "active", now, wake
+  v[14], v[15], v[16], v[17], v[18] = 0, attempt_id, "initial", "started", now
+  v[19], v[20], v[21], v[22], v[23], v[24] = lease_id, tx.now_us, worker, holder.worker_id, wake, ttl
+  v[30], g[4], g[5] = false, one.number, pack({ lease_id, one.entered })
+  local record = pack(v)
+  tx:set(keys.core(tx, id), record)
+  tx:zadd(keys.timers(tx), wake, id)
+  tx:zadd(keys.queue(tx, path, v[4]), active_from + created_at, id)
+  tx:hput(keys.leases(tx, worker), lease_id, id)
+  waited = now - (waited and waited[10] or created_at)
+  tx:note(pack({
+    "execution.started", now, path, kind, id, false, 0, worker, v[13], "attempt_type", "initial", "continues", false, "waited_ms", waited > 0 and waited or 0,
+  }))
+  return record, wake
+end
+
 -- Completing ------------------------------------------------------------------------------------
 
 local completed = { ok = "completed" }
 
+-- Owes back what an execution holds. False, with nothing planned, when that is not plain.
+local function owe_back(tx, id, bytes)
+  local list = unpack_(bytes)
+  local holder, sets = list[1], list[2]
+  if not holder or list[3] then return false end
+  for i = 1, #sets do
+    if not holds.near(tx, sets[i]) then return false end
+  end
+  for i = 1, #sets do tx:owe("release", { set = sets[i], execution_id = id, holder_id = holder }) end
+  return true
+end
+
 local function complete(
   tx, c,
   key, path, kind, created_at, queue, retention, phase, prio, score, _, _, digest, input, tags,
-  attempt, attempt_id, attempt_type, _, started, lease_id, epoch, worker, worker_id, lease_until, lease_ttl, _, ...
+  attempt, attempt_id, attempt_type, _, started, lease_id, epoch, worker, worker_id, lease_until, lease_ttl, _, _, _, _,
+  part_of, waited, limited, given, waits, streams, links, apart, ...
 )
-  local f, now = c.fence, tx.now
-  if phase ~= "active" or select("#", ...) > 0 or epoch ~= f.lease_epoch or lease_id ~= f.lease_id or attempt_id ~= f.attempt_id or now >= lease_until then
-    return nil
+  local f, now, id = c.fence, tx.now, c.execution_id
+  if phase ~= "active" or epoch ~= f.lease_epoch or lease_id ~= f.lease_id or attempt_id ~= f.attempt_id or now >= lease_until then return nil end
+  if part_of or waited or given or waits or streams or links or apart or select("#", ...) > 0 then return nil end
+  if limited then
+    if limited[1] or limited[6] then return nil end
+    if limited[5] and not owe_back(tx, id, limited[5]) then return nil end
+    limited[5] = false
   end
-  local id, result = c.execution_id, c.result
-  local wake = now + retention
-  tx:set(key, pack({
-    path, kind, created_at, queue, retention, "terminal", prio, score, now, wake, digest, input, tags,
-    attempt, attempt_id, attempt_type, "succeeded", started, lease_id, epoch, worker, worker_id, lease_until, lease_ttl, "complete",
-    now, "success", result or false,
-  }))
+  local result, wake = c.result, now + retention
+  if limited then
+    tx:set(key, pack({
+      path, kind, created_at, queue, retention, "terminal", prio, score, now, wake, digest, input, tags,
+      attempt, attempt_id, attempt_type, "succeeded", started, lease_id, epoch, worker, worker_id, lease_until, lease_ttl, "complete",
+      now, "success", result or false, false, false, limited, false, false, false, false, false,
+    }))
+  else
+    tx:set(key, pack({
+      path, kind, created_at, queue, retention, "terminal", prio, score, now, wake, digest, input, tags,
+      attempt, attempt_id, attempt_type, "succeeded", started, lease_id, epoch, worker, worker_id, lease_until, lease_ttl, "complete",
+      now, "success", result or false,
+    }))
+  end
   tx:zadd(keys.timers(tx), wake, id)
   tx:zrem(keys.queue(tx, path, queue), id)
   tx:zadd(keys.place(tx, path, "terminal"), created_at, id)
@@ -6171,7 +7188,7 @@ function submit.repeated(tx, s, place)
 end
 
 function submit.one(tx, s)
-  if s.more == nil and not tx.step_by_step then
+  if not tx.step_by_step then
     local answer = plain.submit(tx, s)
     if answer then return answer end
   end
@@ -7190,9 +8207,10 @@ local function covered_queues(tx, path, capabilities, admission)
 end
 
 -- The candidates of one queue: a page of ids and scores in turn, as the store has them. `at` is the place of the next one, `passed`
--- how many could not start and still stand at the head, `more` that there may be others behind the page.
+-- how many could not start and still stand at the head, `asking` how many stand there until they are let in or not, `more` that there
+-- may be others behind the page.
 local function read_page(tx, found, q)
-  q.page = tx:zrange(q.key, "-inf", eligible_below, "BYSCORE", "LIMIT", q.passed, found.size, "WITHSCORES")
+  q.page = tx:zrange(q.key, "-inf", eligible_below, "BYSCORE", "LIMIT", q.passed + q.asking, found.size, "WITHSCORES")
   q.at, q.more = 1, #q.page == 2 * found.size
 end
 
@@ -7208,7 +8226,7 @@ function choose.candidates(tx, copy, capabilities, want, admission)
   local prefers = lane.recall(tx, copy, "prefers") ~= nil and next(capabilities) ~= nil
   local found = { queues = {}, size = want + (prefers and limits.prefer_window or 1), prefers = prefers }
   for i, name in ipairs(names) do
-    local q = { name = name, key = keys.queue(tx, copy.path, name), passed = 0 }
+    local q = { name = name, key = keys.queue(tx, copy.path, name), passed = 0, asking = 0, admission = queues.admits(name) }
     read_page(tx, found, q)
     found.queues[i] = q
   end
@@ -7312,7 +8330,10 @@ function choose.remember_rest(tx, copy, found)
     local q = list[i]
     local rest = next_of(tx, found, q)
     lane.remember(tx, copy, "quiet:" .. q.name, rest and "1" or nil)
-    if not rest then tx:withdraw(copy.path, q.name) end
+    if not rest then
+      tx:withdraw(copy.path, q.name)
+      queues.tidy(tx, copy.path, q.name)
+    end
   end
   local _, score = best_queue(tx, found)
   return score
@@ -7611,6 +8632,446 @@ end
 return renew
 end
 
+source["transition.unblock"] = function(require, LIBRARY)
+-- What an execution waited for has cleared: it is eligible again at the place of its original score.
+local event = require "lib.event"
+local execution = require "record.execution"
+local grant = require "transition.grant"
+local runnable = require "transition.runnable"
+
+local unblock = {}
+
+-- Answers the record and whether it waited for this; nil when there is none. `holder_id` is what it was refused under.
+function unblock.one(tx, id, reason, holder_id)
+  local rec = execution.load(tx, id)
+  if rec == nil then return nil end
+  -- The call may overtake the block: then the grant ends here, and the block finds it gone.
+  local refused = holder_id and grant.open(rec, holder_id, tx.now)
+  if rec.phase ~= "runnable" or (rec.reason ~= reason and not refused) then return rec, false end
+  runnable.settle(tx, rec)
+  execution.save(tx, rec)
+  event.of_execution(tx, rec, "execution.ready", "cause", reason)
+  return rec, true
+end
+
+return unblock
+end
+
+source["transition.ask"] = function(require, LIBRARY)
+-- What quotas and budgets say to executions that are about to start.
+local budget = require "record.budget"
+local budget_holds = require "record.budget_holds"
+local holders = require "index.holders"
+local quota = require "record.quota"
+local room = require "index.room"
+
+local ask = {}
+
+-- Quotas ----------------------------------------------------------------------------------------
+
+-- What the key says to one candidate; a fresh one was never asked for under its holder id. One whose grant has run out by now neither enters nor waits.
+local function decide(tx, k, c)
+  local member = holders.member(c)
+  local keep = k.q.definition.hold_while_suspended and k.set or nil
+  if not c.fresh and room.holds(tx, k, member) then return { holder_id = c.holder_id, admitted = true, keep = keep } end
+  if c.expires_at <= tx.now then return { holder_id = c.holder_id, admitted = false } end
+  local use = room.refusal(tx, k, c.weight)
+  -- It was refused under this very grant or a later one: a copy of that request comes late. Its execution waits in line and is
+  -- called; taken in now, it would stand in nobody's line and hold a place for nobody.
+  if room.outdated(k, c, use == nil) then return { holder_id = c.holder_id, admitted = false } end
+  use = use or room.others_first(tx, k, c)
+  if use == nil then
+    room.admit(tx, k, member, c)
+    return { holder_id = c.holder_id, admitted = true, keep = keep }
+  end
+  local next_at = not room.never(k, c.weight) and use.next_at() or nil
+  room.wait(k, c, next_at)
+  return { holder_id = c.holder_id, admitted = false, part = use.part, used = use.used, limit = use.limit, next_at = next_at }
+end
+
+-- Asks a quota for executions, in order: an answer for each; nil when there is no such quota.
+function ask.quota(tx, id, candidates)
+  local q = quota.load(tx, id)
+  if q == nil then return nil end
+  local known, order, items = {}, {}, {}
+  for _, c in ipairs(candidates) do
+    local digest = quota.digest(c.key)
+    local k = known[digest]
+    if k == nil then
+      k = room.load(tx, q, digest, c.key, true)
+      k.asking, known[digest], order[#order + 1] = {}, k, k
+    end
+    k.asking[#k.asking + 1] = c.execution_id
+  end
+  for _, k in ipairs(order) do room.look_at_line(tx, k, k.asking) end
+  for i, c in ipairs(candidates) do items[i] = decide(tx, known[quota.digest(c.key)], c) end
+  for _, k in ipairs(order) do room.save(tx, k, true) end
+  return items
+end
+
+-- Budgets ---------------------------------------------------------------------------------------
+
+local function verdict(c, kind, wrong)
+  return {
+    holder_id = c.holder_id, admitted = false, refusal = kind, budget_id = wrong.budget.id, dimension = wrong.dimension, used = wrong.used, limit = wrong.limit, rooms = wrong.budget.rooms,
+  }
+end
+
+local function unknown_dimension(b, estimate)
+  for _, name in ipairs(budget.sorted(estimate)) do
+    if b.used[name] == nil then return name end
+  end
+end
+
+-- Plans a candidate's hold, or answers what is in the way; nothing is held then.
+local function admit(tx, path, c)
+  local b, member, estimate = path[1], holders.member(c), c.estimate or {}
+  if not c.fresh and budget_holds.of_holder(tx, b.id, member) then return { holder_id = c.holder_id, admitted = true } end
+  local strange = unknown_dimension(b, estimate)
+  if strange then return { holder_id = c.holder_id, admitted = false, refusal = "unknown_dimension", budget_id = b.id, dimension = strange, rooms = b.rooms } end
+  local wrong, kind
+  if next(estimate) == nil then wrong = budget.exhausted(path) else wrong = budget.breach(path, estimate) end
+  if wrong then kind = "hard" else wrong, kind = budget.soft(path, true), "soft" end
+  if wrong == nil then
+    local over = budget.overflow(path, estimate, "estimate")
+    if over then return { holder_id = c.holder_id, admitted = false, refusal = "hard", budget_id = b.id, rooms = b.rooms } end
+    budget_holds.enter(tx, b.id, member, c.expires_at, estimate, c.fresh)
+    budget.hold(path, estimate, 1)
+    return { holder_id = c.holder_id, admitted = true }
+  end
+  budget.note_refusal(tx, wrong, kind)
+  return verdict(c, kind, wrong)
+end
+
+-- Asks a budget for executions, in order: a verdict for each; nil when there is no such budget.
+function ask.budget(tx, id, candidates)
+  local path = budget.path(tx, id)
+  if path == nil then return nil end
+  local items = {}
+  for i, c in ipairs(candidates) do items[i] = admit(tx, path, c) end
+  if #items > 0 then budget.save_all(tx, path) end
+  return items
+end
+
+return ask
+end
+
+source["transition.give_back"] = function(require, LIBRARY)
+-- What executions held against quotas and budgets comes back.
+local budget = require "record.budget"
+local budget_holds = require "record.budget_holds"
+local holders = require "index.holders"
+local holds = require "record.holds"
+local keys = require "lib.keys"
+local quota = require "record.quota"
+local room = require "index.room"
+
+local give_back = {}
+
+-- The quota or its key is gone: only the holder is left to go.
+local function leave_alone(tx, id, item)
+  local key, member = keys.holders(tx, holds.of_quota(id, item.key_digest)), holders.member(item)
+  if tx:zscore(key, member) == nil then return false end
+  tx:zrem(key, member)
+  return true
+end
+
+-- Takes holders out of a quota, those that never ran (`unused`) with what their start took. Answers how many there were.
+function give_back.quota(tx, id, items)
+  local q = quota.load(tx, id)
+  local known, order, count = {}, {}, 0
+  for _, item in ipairs(items) do
+    local k = known[item.key_digest]
+    if k == nil then
+      k = q and room.load(tx, q, item.key_digest) or false
+      known[item.key_digest] = k
+    end
+    local left
+    if k then
+      left = room.leave(tx, k, holders.member(item), item.unused)
+      if left and not k.touched then
+        k.touched, order[#order + 1] = true, k
+      end
+    else
+      left = leave_alone(tx, id, item)
+    end
+    if left then count = count + 1 end
+  end
+  for _, k in ipairs(order) do room.save(tx, k) end
+  return count
+end
+
+-- Drops what holders hold against a budget, their reservations included. Answers how many held something.
+function give_back.budget(tx, id, items)
+  local path = budget.path(tx, id)
+  local count = 0
+  if path == nil then
+    for _, item in ipairs(items) do tx:zrem(keys.holders(tx, budget.set(id)), holders.member(item)) end
+    return 0
+  end
+  for _, item in ipairs(items) do
+    if budget_holds.drop_holder(tx, path, holders.member(item)) then count = count + 1 end
+  end
+  if count > 0 then budget.save_all(tx, path) end
+  return count
+end
+
+return give_back
+end
+
+source["transition.admit"] = function(require, LIBRARY)
+-- Admission inside a claim: where quotas and budgets share the store with executions, they are asked on the way.
+--
+-- An execution that asks is { id, holder, number, score, quotas, budgets }. What becomes of it is noted with it: `entered` lists the
+-- sets that took it in, `keep` those of them that stay with it while its attempt is set aside. `refused` is why it has to wait,
+-- `undecided` that a quota or budget could not be asked.
+local ask = require "transition.ask"
+local event = require "lib.event"
+local execution = require "record.execution"
+local holders = require "index.holders"
+local holds = require "record.holds"
+local quota = require "record.quota"
+local spec = require "record.spec"
+
+local admit = {}
+
+local format = string.format
+
+local function refuse(one, reason, facts)
+  local detail = {}
+  for name, value in pairs(facts) do detail[name] = type(value) == "number" and format("%.0f", value) or value end
+  one.refused = { reason = reason, detail = detail }
+end
+
+-- Who asks whom: for each quota or budget, in the order of their ids, the executions that name it, each with its reference.
+local function askers(asking, name, id_of)
+  local groups, known = {}, {}
+  for _, one in ipairs(asking) do
+    for _, ref in ipairs(one[name] or {}) do
+      local id = ref[id_of]
+      local group = known[id]
+      if group == nil then
+        group = { id = id }
+        known[id], groups[#groups + 1] = group, group
+      end
+      group[#group + 1] = { one = one, ref = ref }
+    end
+  end
+  if #groups > 1 then table.sort(groups, function(a, b) return a.id < b.id end) end
+  return groups
+end
+
+-- Those of a group that nothing has refused, and what they ask for.
+local function still_open(group, candidate_of)
+  local open, candidates = {}, {}
+  for _, asker in ipairs(group) do
+    local one = asker.one
+    if one.refused == nil and not one.undecided then
+      local candidate = candidate_of(one, asker.ref)
+      if candidate then
+        open[#open + 1], candidates[#candidates + 1] = asker, candidate
+      end
+    end
+  end
+  return open, candidates
+end
+
+local function enter(one, set)
+  one.entered[#one.entered + 1] = set
+end
+
+local function quota_candidate(one, ref)
+  local set = holds.of_quota(ref.quota_id, quota.digest(ref.key))
+  -- Naming a key twice asks for it once.
+  for _, entered in ipairs(one.entered) do
+    if entered == set then return nil end
+  end
+  return {
+    execution_id = one.id, holder_id = one.holder, expires_at = holders.open_ended, key = ref.key, number = one.number, score = one.score, weight = ref.weight or 1, set = set, fresh = true,
+  }
+end
+
+local function budget_candidate(one, ref)
+  return { execution_id = one.id, holder_id = one.holder, expires_at = holders.open_ended, estimate = ref.estimate, fresh = true }
+end
+
+local function asked_of(tx, work, id, candidates)
+  return work(tx, id, candidates) or "absent"
+end
+
+local function ask_quota(tx, group)
+  local open, candidates = still_open(group, quota_candidate)
+  if #open == 0 then return end
+  local answers = tx:visit(tx:route_of_quota(group.id), asked_of, ask.quota, group.id, candidates)
+  for i, asker in ipairs(open) do
+    local one, answer = asker.one, answers and answers[i]
+    if answers == "absent" then
+      refuse(one, "waiting_for_quota", { quota_id = group.id, problem = "not found" })
+    elseif answer == nil or (not answer.admitted and answer.part == nil) then
+      one.undecided = true
+    elseif answer.admitted then
+      enter(one, candidates[i].set)
+      if answer.keep then one.keep[#one.keep + 1] = answer.keep end
+    else
+      refuse(one, "waiting_for_quota", {
+        quota_id = group.id, key = candidates[i].key, part = answer.part, used = answer.used, limit = answer.limit, next_at = answer.next_at,
+      })
+    end
+  end
+end
+
+local function ask_budget(tx, group)
+  local open, candidates = still_open(group, budget_candidate)
+  if #open == 0 then return end
+  local answers = tx:visit(tx:route_of_budget(group.id), asked_of, ask.budget, group.id, candidates)
+  for i, asker in ipairs(open) do
+    local one, answer = asker.one, answers and answers[i]
+    if answers == "absent" then
+      refuse(one, "waiting_for_budget", { budget_id = group.id, problem = "not found" })
+    elseif answer == nil then
+      one.undecided = true
+    elseif answer.admitted then
+      enter(one, holds.of_budget(group.id))
+    else
+      refuse(one, "waiting_for_budget", {
+        budget_id = answer.budget_id or group.id, dimension = answer.dimension, refusal = answer.refusal, used = answer.used, limit = answer.limit, rooms = answer.rooms,
+      })
+    end
+  end
+end
+
+-- An execution that asks.
+function admit.asking(rec, holder)
+  return {
+    id = rec.id, holder = holder, number = (rec.grants or 0) + 1, score = rec.score, quotas = holds.asked_quotas(rec), budgets = holds.asked_budgets(rec),
+    entered = {}, keep = {},
+  }
+end
+
+-- Asks every quota that is named, then every budget, the next only for what those before it let pass.
+function admit.all(tx, asking)
+  for _, group in ipairs(askers(asking, "quotas", "quota_id")) do ask_quota(tx, group) end
+  for _, group in ipairs(askers(asking, "budgets", "budget_id")) do ask_budget(tx, group) end
+end
+
+-- Notes with a record what took it in. It starts in the same plan.
+function admit.note(rec, one)
+  rec.grants = one.number
+  holds.note(rec, one.holder, one.entered)
+  if #one.keep > 0 then holds.keep_aside(rec, one.keep) end
+end
+
+-- One that was let in cannot start: what let it in gets it back.
+function admit.withdraw(tx, one)
+  for _, set in ipairs(one.entered) do tx:owe("release", { set = set, execution_id = one.id, holder_id = one.holder, unused = true }) end
+  return { withdrawn = true }
+end
+
+-- An execution that was not let in waits, with the reason; one about which nothing was decided stays where it is. What let it in
+-- before gets it back.
+function admit.turn_away(tx, one)
+  local rec = execution.load(tx, one.id)
+  rec.grants = one.number
+  if #one.entered > 0 then holds.note(rec, one.holder, one.entered) end
+  local refused = one.refused
+  if refused then execution.block(rec, refused.reason, spec.flatten(refused.detail), tx.now) end
+  execution.save(tx, rec)
+  if refused then event.of_execution(tx, rec, "execution.blocked", "reason", refused.reason) end
+  return { turned_away = true }
+end
+
+return admit
+end
+
+source["transition.pay"] = function(require, LIBRARY)
+-- Pays what the operations of a list owe to other partitions of the same store, in the same call: what was held against quotas and
+-- budgets comes back, and a quota with room calls those that wait for it. On a cluster these are other nodes, and the partition's
+-- outbox owes them.
+local execution = require "record.execution"
+local give_back = require "transition.give_back"
+local holds = require "record.holds"
+local quota = require "record.quota"
+local room = require "index.room"
+local unblock = require "transition.unblock"
+
+local pay = {}
+
+local match = string.match
+
+-- What the name of a set says: the kind of its owner, its id and the digest of a quota's key. A few are remembered.
+local parts, part_count = {}, 0
+local function parts_of(set)
+  local known = parts[set]
+  if known == nil then
+    if part_count >= 256 then parts, part_count = {}, 0 end
+    known = { match(set, "^(%a+):([^:]+):?(.*)$") }
+    parts[set], part_count = known, part_count + 1
+  end
+  return known
+end
+
+-- What is owed to one quota or budget, or to the executions of one partition, in the order in which it was first owed.
+local function grouped(tx, debts)
+  local groups, known = {}, {}
+  for _, debt in ipairs(debts) do
+    local owner = parts_of(debt.set)
+    debt.key_digest = owner[3]
+    local to = debt.what == "call" and tx:route_of_execution(debt.execution_id) or owner[2]
+    local group = known[to]
+    if group == nil then
+      group = { what = debt.what == "call" and "call" or owner[1], id = owner[2], route = to, items = {} }
+      known[to], groups[#groups + 1] = group, group
+    end
+    group.items[#group.items + 1] = debt
+  end
+  return groups
+end
+
+-- Calls executions of one partition. A quota does not wait for those that will not come.
+local function call(tx, group)
+  local absent = {}
+  local function one(_, debt)
+    local rec, waited = unblock.one(tx, debt.execution_id, "waiting_for_quota", debt.holder_id)
+    local state = rec and execution.public_state(rec)
+    if not waited and state ~= "waiting" and state ~= "resumable" then absent[#absent + 1] = debt end
+  end
+  for _, debt in ipairs(group.items) do
+    if not tx:pay(group.route, debt, one, debt) then
+      tx:pay(debt.home, debt, room.call_later, debt.execution_id, debt.holder_id, debt.set)
+    end
+  end
+  for _, debt in ipairs(absent) do
+    local function give_up(_, id)
+      local q = quota.load(tx, id)
+      local k = q and room.load(tx, q, debt.key_digest)
+      if k and room.give_up(k, debt.execution_id) then room.save(tx, k) end
+    end
+    tx:pay(debt.home, debt, give_up, parts_of(debt.set)[2])
+  end
+end
+
+-- Gives back to one quota or budget; what it cannot take is owed by the outbox of the partition that owes it.
+local function release(tx, group)
+  local work, route = give_back.budget, nil
+  if group.what == "quota" then work, route = give_back.quota, tx:route_of_quota(group.id) else route = tx:route_of_budget(group.id) end
+  if tx:pay(route, group.items[1], work, group.id, group.items) then return end
+  for _, debt in ipairs(group.items) do
+    tx:pay(debt.home, debt, holds.owe_later, debt.execution_id, debt.holder_id, debt.set, debt.unused)
+  end
+end
+
+-- What is paid may be followed by more that is owed: a release by a call, the call of one that is gone by the call of the next.
+function pay.all(tx)
+  while tx:owing() > 0 do
+    for _, group in ipairs(grouped(tx, tx:settle_debts())) do
+      if group.what == "call" then call(tx, group) else release(tx, group) end
+    end
+  end
+end
+
+return pay
+end
+
 source["transition.complete"] = function(require, LIBRARY)
 -- Ends the running attempt with a result.
 local execution = require "record.execution"
@@ -7816,6 +9277,7 @@ local event = require "lib.event"
 local fair = require "index.fair"
 local home = require "index.home"
 local lists = require "index.lists"
+local queues = require "index.queues"
 local timers = require "index.timers"
 local children = require "record.children"
 local dependencies = require "record.dependencies"
@@ -7830,6 +9292,7 @@ local retire = {}
 
 local function remove(tx, rec)
   home.leave(tx, rec)
+  queues.tidy(tx, rec.path, rec.queue)
   fair.forget(tx, rec.path, rec)
   timers.clear(tx, rec.id)
   tx:del(keys.core(tx, rec.id))
@@ -8450,6 +9913,7 @@ define.fn {
   name = "ff_complete_execution",
   doc = "Ends the running attempt with a result.",
   flags = { "allow-oom" },
+  pays_later = true,
   args = { execution_id = "execution_id", fence = "fence", result = "result?", result_encoding = "encoding?" },
   reply = { completed = {}, replayed = {} },
   errs = { "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked" },
@@ -8871,6 +10335,7 @@ local execution = require "record.execution"
 local lane = require "record.lane"
 local fair = require "index.fair"
 local queues = require "index.queues"
+local admit = require "transition.admit"
 local choose = require "transition.choose"
 local plain = require "transition.plain"
 local start = require "transition.start"
@@ -8896,6 +10361,126 @@ local function take_one(tx, a, copy, id, lease_id, attempt_id, room)
   return { task = start.task(tx, rec, input, passed), wake = rec.wake, bytes = bytes }
 end
 
+-- A candidate that needs admission, as it asks for it. `room` as above.
+local function ask_one(tx, a, id, lease_id, room)
+  local asks = not tx.step_by_step and plain.asking(tx, id, lease_id, room)
+  if asks then return { asks = asks, bytes = #asks.input } end
+  if asks == false and not tx.step_by_step then return { full = true } end
+  local rec = execution.load(tx, id)
+  if rec == nil or rec.phase ~= "runnable" or not start.possible(rec, tx.now) then return reply.err("execution_not_runnable") end
+  if rec.flow_id and start.stopped(tx, rec) then
+    walk.cancel_member(tx, rec)
+    return { cancelled = true }
+  end
+  local _, _, bytes = start.heavy(tx, rec)
+  if room and bytes > room then return { full = true } end
+  return { asks = admit.asking(rec, lease_id), bytes = bytes }
+end
+
+-- Leases one that was let in. What let it in gets it back should this not be written.
+local function start_admitted(tx, claim, one)
+  local a, asks = claim.a, one.asks
+  for _, set in ipairs(asks.entered) do tx:hedge("release", { set = set, execution_id = asks.id, holder_id = asks.holder, unused = true }) end
+  if asks.v and #asks.keep == 0 then
+    local record, wake = plain.start_admitted(tx, asks, a, a.attempt_ids[one.place])
+    return { task = { asks.id, record, asks.input, false }, wake = wake, bytes = one.bytes }
+  end
+  local rec = execution.load(tx, asks.id)
+  admit.note(rec, asks)
+  start.lease(tx, rec, a, a.lease_ids[one.place], a.attempt_ids[one.place])
+  if claim.copy.fairness == "fair" then fair.started(tx, claim.copy, rec) end
+  return { task = start.task(tx, rec), wake = rec.wake, bytes = one.bytes }
+end
+
+-- Where the ids of leases and attempts stand that this claim may use, the next one last.
+local function places_of(max, free)
+  local places, n = {}, free and #free or max
+  for i = 1, n do places[i] = free and free[n + 1 - i] or n + 1 - i end
+  return places
+end
+
+-- One is taken: its task stands where its turn was.
+local function note_taken(claim, turn, one)
+  claim.taken, claim.bytes = claim.taken + 1, claim.bytes + one.bytes
+  if claim.first_wake == nil or one.wake < claim.first_wake then claim.first_wake = one.wake end
+  claim.order[#claim.order + 1], claim.tasks[turn] = turn, one.task
+end
+
+-- How many bytes the answer has left for tasks; nil for the first one, which is always handed out.
+local function room_of(claim, asking)
+  if claim.taken + #asking == 0 then return nil end
+  return limits.claim_bytes_max - claim.bytes
+end
+
+-- Takes candidates while there are leases to give. Those that need admission are not started: they are answered, to be asked for.
+-- Then the refusal of one whose partition is moving.
+local function take_up(tx, claim)
+  local a, asking = claim.a, {}
+  while #claim.places > 0 and claim.looks < limits.batch_max do
+    local id, queue = choose.take(tx, claim.found, claim.copy, claim.capabilities)
+    if id == nil then break end
+    claim.looks = claim.looks + 1
+    local place, one = claim.places[#claim.places], nil
+    if queue.admission then
+      one = tx:item(ask_one, tx, a, id, a.lease_ids[place], room_of(claim, asking))
+    else
+      one = tx:item(take_one, tx, a, claim.copy, id, a.lease_ids[place], a.attempt_ids[place], room_of(claim, asking))
+    end
+    if one and one.full then
+      choose.put_back(claim.found, id, queue)
+      break
+    end
+    if one and one.err == "try_again" then return asking, one end
+    if one and (one.task or one.asks) then
+      claim.places[#claim.places] = nil
+      if one.task then
+        note_taken(claim, claim.looks, one)
+      else
+        one.place, one.turn, one.queue = place, claim.looks, queue
+        queue.asking = queue.asking + 1
+        claim.bytes = claim.bytes + one.bytes
+        asking[#asking + 1] = one
+      end
+    elseif one == nil or one.err then
+      choose.pass(claim.found, queue)
+    end
+  end
+  return asking
+end
+
+-- Asks for those that need admission, and starts those that are let in. A lease that was not given is free again.
+local function let_in(tx, claim, asking)
+  local asks = {}
+  claim.asked = true
+  for i, one in ipairs(asking) do asks[i] = one.asks end
+  admit.all(tx, asks)
+  for _, one in ipairs(asking) do
+    local started
+    claim.bytes, one.queue.asking = claim.bytes - one.bytes, one.queue.asking - 1
+    if one.asks.refused or one.asks.undecided then
+      tx:item(admit.turn_away, tx, one.asks)
+    else
+      started = tx:item(start_admitted, tx, claim, one)
+    end
+    if started and started.task then
+      note_taken(claim, one.turn, started)
+    else
+      claim.places[#claim.places + 1] = one.place
+      if not one.asks.refused then
+        if not one.asks.undecided then tx:item(admit.withdraw, tx, one.asks) end
+        choose.pass(claim.found, one.queue)
+      end
+    end
+  end
+end
+
+local function in_order(claim)
+  local tasks = {}
+  if claim.asked then table.sort(claim.order) end
+  for i, turn in ipairs(claim.order) do tasks[i] = claim.tasks[turn] end
+  return tasks
+end
+
 define.fn {
   name = "ff_claim_executions",
   doc = "Leases up to `max` of the best executions of a lane in this partition to a worker, among those whose requirements it covers and which need no admission. A repetition has the same lease ids and is answered with the leases that live. Inputs and passed results together stay within 4 MiB, but one task is always handed out. A lane with max_active is reached by grants only.",
@@ -8917,37 +10502,24 @@ define.fn {
     if not lane.starts(copy) then return reply.ok("paused", { state = copy.state }) end
     if copy.max_active then return reply.ok("claimed", { tasks = {}, admission_needed = true }) end
 
-    lane.prepare(tx, copy, "told", "prefers", "quiet:any")
+    lane.prepare(tx, copy)
     local capabilities = choose.set_of(a.capabilities)
-    local max = free and math.min(a.max, #free) or a.max
-    local found = choose.candidates(tx, copy, capabilities, max, false)
-    local tasks, first_wake, looks, bytes = {}, nil, 0, 0
-    while #tasks < max and looks < limits.batch_max do
-      local id, queue = choose.take(tx, found, copy, capabilities)
-      if id == nil then break end
-      looks = looks + 1
-      local at = #tasks + 1
-      local place = free and free[at] or at
-      local one = tx:item(take_one, tx, a, copy, id, a.lease_ids[place], a.attempt_ids[place], at > 1 and limits.claim_bytes_max - bytes or nil)
-      if one and one.full then
-        choose.put_back(found, id, queue)
-        break
-      end
-      if one and one.err == "try_again" then
-        if #tasks == 0 then return one end
-        break
-      end
-      if one and one.task then
-        if first_wake == nil or one.wake < first_wake then first_wake = one.wake end
-        bytes = bytes + one.bytes
-        tasks[#tasks + 1] = one.task
-      elseif one == nil or one.err then
-        choose.pass(found, queue)
-      end
-    end
+    local admission = tx.quotas ~= nil and lane.recall(tx, copy, "admits") ~= nil
+    local claim = {
+      a = a, copy = copy, capabilities = capabilities, places = places_of(a.max, free), taken = 0, looks = 0, bytes = 0, tasks = {}, order = {},
+      found = choose.candidates(tx, copy, capabilities, a.max, admission),
+    }
+    local refusal
+    repeat
+      local asking
+      asking, refusal = take_up(tx, claim)
+      if #asking > 0 then let_in(tx, claim, asking) end
+    until #asking == 0
+    if refusal and claim.taken == 0 then return refusal end
+    local tasks, first_wake, found = in_order(claim), claim.first_wake, claim.found
     local head = choose.remember_rest(tx, copy, found)
     if first_wake then start.announce_wake_up(tx, copy, first_wake) end
-    if head == nil and copy.fairness == "fair" and #queues.all(tx, copy.path) == 0 then fair.idle(tx, copy) end
+    if head == nil and copy.fairness == "fair" and queues.none(tx, copy.path) then fair.idle(tx, copy) end
     return reply.ok("claimed", { tasks = tasks, next_score = head })
   end,
 }
@@ -9240,10 +10812,8 @@ end
 source["grant.unblock"] = function(require, LIBRARY)
 local define = require "lib.define"
 local reply = require "lib.reply"
-local event = require "lib.event"
 local execution = require "record.execution"
-local grant = require "transition.grant"
-local runnable = require "transition.runnable"
+local unblock = require "transition.unblock"
 
 define.fn {
   name = "ff_unblock_execution",
@@ -9253,15 +10823,9 @@ define.fn {
   reply = { unblocked = { state = "public_state" }, already = { state = "public_state" } },
   errs = { "execution_not_found" },
   call = function(tx, a)
-    local rec = execution.load(tx, a.execution_id)
+    local rec, waited = unblock.one(tx, a.execution_id, a.reason, a.holder_id)
     if rec == nil then return reply.err("execution_not_found") end
-    -- The call may overtake the block: then the grant ends here, and the block finds it gone.
-    local refused = a.holder_id and grant.open(rec, a.holder_id, tx.now)
-    if rec.phase ~= "runnable" or (rec.reason ~= a.reason and not refused) then return reply.ok("already", { state = execution.public_state(rec) }) end
-    runnable.settle(tx, rec)
-    execution.save(tx, rec)
-    event.of_execution(tx, rec, "execution.ready", "cause", a.reason)
-    return reply.ok("unblocked", { state = execution.public_state(rec) })
+    return reply.ok(waited and "unblocked" or "already", { state = execution.public_state(rec) })
   end,
 }
 end
@@ -11102,13 +12666,13 @@ define.fn {
   call = function(tx, a)
     local n = a.quota
     if not (n.rate or n.concurrency or n.weighted) then return reply.err("invalid_argument", { field = "quota", problem = "must have a rate, a concurrency or a weighted part" }) end
-    local key, packed = keys.quota(tx, n.quota_id), quota.pack(n)
+    local packed = quota.pack(n)
     local known = quota.load(tx, n.quota_id)
     if known == nil then
       if a.version then return reply.err("quota_not_found", { quota_id = n.quota_id }) end
       -- One of the same name is still being taken apart.
       if quota.load(tx, n.quota_id, true) then return reply.err("quota_version_conflict", { quota_id = n.quota_id, problem = "is being deleted" }) end
-      tx:hset(key, { "definition", packed, "version", 1, "created", tx.now, "changed", tx.now, "last", 0 })
+      quota.save(tx, quota.new(tx, n.quota_id, packed))
       tx:zadd(keys.quotas(tx), tx.now, n.quota_id)
       -- Work may wait for it that was refused because it was not there.
       if gone.back(tx, n.quota_id) then outbox.owe(tx, "quota_returned", { "quota_id", n.quota_id }) end
@@ -11116,11 +12680,11 @@ define.fn {
       return reply.ok("created", { entry = { quota = n, version = 1, created_at = tx.now, keys = 0 } })
     end
     local count = tx:zcard(keys.quota_keys(tx, n.quota_id))
-    if known.raw.definition == packed then return reply.ok("duplicate", { entry = quota.typed(known, count) }) end
+    if known.packed == packed then return reply.ok("duplicate", { entry = quota.typed(known, count) }) end
     if a.version ~= known.version then return reply.err("quota_version_conflict", { quota_id = n.quota_id, version = known.version }) end
     local version = known.version + 1
-    tx:hset(key, { "definition", packed, "version", version, "changed", tx.now })
-    if count > 0 then quota.walk(tx, known) end
+    known.packed, known.version, known.changed = packed, version, tx.now
+    if count > 0 then quota.walk(tx, known) else quota.save(tx, known) end
     event.of_fleet(tx, "quota.changed", n.namespace, nil, nil, unpack(quota.told(n.quota_id, a.actor)))
     return reply.ok("replaced", { entry = { quota = n, version = version, created_at = known.created, keys = count } })
   end,
@@ -11224,7 +12788,6 @@ source["quota.delete"] = function(require, LIBRARY)
 local define = require "lib.define"
 local event = require "lib.event"
 local gone = require "index.gone"
-local keys = require "lib.keys"
 local quota = require "record.quota"
 local reply = require "lib.reply"
 
@@ -11241,7 +12804,7 @@ define.fn {
       if quota.load(tx, a.quota_id, true) or gone.had(tx, a.quota_id) then return reply.ok("deleted") end
       return reply.err("quota_not_found", { quota_id = a.quota_id })
     end
-    tx:hset(keys.quota(tx, q.id), { "deleted", 1 })
+    q.deleted = 1
     quota.walk(tx, q)
     event.of_fleet(tx, "quota.deleted", q.definition.namespace, nil, nil, unpack(quota.told(q.id, a.actor)))
     return reply.ok("deleted")
@@ -11251,30 +12814,8 @@ end
 
 source["quota.ask"] = function(require, LIBRARY)
 local define = require "lib.define"
-local quota = require "record.quota"
 local reply = require "lib.reply"
-local holders = require "index.holders"
-local room = require "index.room"
-
--- What the key says to one candidate. One whose grant has run out by now neither enters nor waits.
-local function decide(tx, k, c)
-  local member = holders.member(c)
-  local keep = k.q.definition.hold_while_suspended and k.set or nil
-  if room.holds(tx, k, member) then return { holder_id = c.holder_id, admitted = true, keep = keep } end
-  if c.expires_at <= tx.now then return { holder_id = c.holder_id, admitted = false } end
-  local use = room.refusal(tx, k, c.weight)
-  -- It was refused under this very grant or a later one: a copy of that request comes late. Its execution waits in line and is
-  -- called; taken in now, it would stand in nobody's line and hold a place for nobody.
-  if room.outdated(k, c, use == nil) then return { holder_id = c.holder_id, admitted = false } end
-  use = use or room.others_first(tx, k, c)
-  if use == nil then
-    room.admit(tx, k, member, c)
-    return { holder_id = c.holder_id, admitted = true, keep = keep }
-  end
-  local next_at = not room.never(k, c.weight) and use.next_at() or nil
-  room.wait(k, c, next_at)
-  return { holder_id = c.holder_id, admitted = false, part = use.part, used = use.used, limit = use.limit, next_at = next_at }
-end
+local ask = require "transition.ask"
 
 define.fn {
   name = "ff_admit_quota",
@@ -11284,21 +12825,8 @@ define.fn {
   reply = { answered = { items = "[quota_answer]" } },
   errs = { "quota_not_found" },
   call = function(tx, a)
-    local q = quota.load(tx, a.quota_id)
-    if q == nil then return reply.err("quota_not_found", { quota_id = a.quota_id }) end
-    local known, order, items = {}, {}, {}
-    for _, c in ipairs(a.candidates) do
-      local digest = quota.digest(c.key)
-      local k = known[digest]
-      if k == nil then
-        k = room.load(tx, q, digest, c.key, true)
-        k.asking, known[digest], order[#order + 1] = {}, k, k
-      end
-      k.asking[#k.asking + 1] = c.execution_id
-    end
-    for _, k in ipairs(order) do room.look_at_line(tx, k, k.asking) end
-    for i, c in ipairs(a.candidates) do items[i] = decide(tx, known[quota.digest(c.key)], c) end
-    for _, k in ipairs(order) do room.save(tx, k, true) end
+    local items = ask.quota(tx, a.quota_id, a.candidates)
+    if items == nil then return reply.err("quota_not_found", { quota_id = a.quota_id }) end
     return reply.ok("answered", { items = items })
   end,
 }
@@ -11306,20 +12834,8 @@ end
 
 source["quota.return"] = function(require, LIBRARY)
 local define = require "lib.define"
-local holds = require "record.holds"
-local keys = require "lib.keys"
-local quota = require "record.quota"
 local reply = require "lib.reply"
-local holders = require "index.holders"
-local room = require "index.room"
-
--- The quota or its key is gone: only the holder is left to go.
-local function leave_alone(tx, a, item)
-  local key, member = keys.holders(tx, holds.of_quota(a.quota_id, item.key_digest)), holders.member(item)
-  if tx:zscore(key, member) == nil then return false end
-  tx:zrem(key, member)
-  return true
-end
+local give_back = require "transition.give_back"
 
 define.fn {
   name = "ff_return_quota",
@@ -11329,27 +12845,7 @@ define.fn {
   reply = { returned = { count = "count" } },
   errs = {},
   call = function(tx, a)
-    local q = quota.load(tx, a.quota_id)
-    local known, order, count = {}, {}, 0
-    for _, item in ipairs(a.items) do
-      local k = known[item.key_digest]
-      if k == nil then
-        k = q and room.load(tx, q, item.key_digest) or false
-        known[item.key_digest] = k
-      end
-      local left
-      if k then
-        left = room.leave(tx, k, holders.member(item), item.unused)
-        if left and not k.touched then
-          k.touched, order[#order + 1] = true, k
-        end
-      else
-        left = leave_alone(tx, a, item)
-      end
-      if left then count = count + 1 end
-    end
-    for _, k in ipairs(order) do room.save(tx, k) end
-    return reply.ok("returned", { count = count })
+    return reply.ok("returned", { count = give_back.quota(tx, a.quota_id, a.items) })
   end,
 }
 end
@@ -11486,6 +12982,7 @@ local holds = require "record.holds"
 local keys = require "lib.keys"
 local quota = require "record.quota"
 local reply = require "lib.reply"
+local room = require "index.room"
 
 -- Of the keys that came into use first, a bounded number: how many slots are held, how many executions wait, how many keys are
 -- throttled.
@@ -11494,7 +12991,7 @@ local function stats_of(tx, q, keys_max)
   if s.keys == 0 then return s end
   for _, item in ipairs(tx:zlowest(keys.quota_keys(tx, q.id), "-inf", "+inf", keys_max)) do
     local function part(name) return keys.quota_part(tx, q.id, name, item.member) end
-    local throttled = tonumber(tx:hget(part("key"), "throttled") or nil)
+    local throttled = room.throttled(tx, q.id, item.member)
     s.looked = s.looked + 1
     s.held = s.held + tx:zcard(keys.holders(tx, holds.of_quota(q.id, item.member)))
     s.waiting = s.waiting + tx:zcard(part("waiters")) + tx:zcard(part("oversized"))
@@ -11519,571 +13016,6 @@ define.fn {
     return reply.ok("stats", { items = items, quotas = tx:zcard(keys.quotas(tx)) })
   end,
 }
-end
-
-source["record.budget"] = function(require, LIBRARY)
--- A budget: its limits, what is used and held per dimension, and its place in a tree. What is used or held in a budget counts
--- in every budget above it; all of a tree shares a partition, so each check sees the whole way up at once.
-local keys = require "lib.keys"
-local limits = require "lib.limits"
-local outbox = require "lib.outbox"
-local event = require "lib.event"
-local reply = require "lib.reply"
-local timers = require "index.timers"
-
-local budget = {}
-
-budget.amount_max = limits.time_ms_max
-
-function budget.timer(id) return "budget:" .. id end
-function budget.set(id) return "budget:" .. id end
-
-function budget.sorted(amounts)
-  local names = {}
-  for name in pairs(amounts) do names[#names + 1] = name end
-  table.sort(names)
-  return names
-end
-
--- A map of amounts as a flat list in the order of the names, and back.
-function budget.flat(amounts)
-  local flat = {}
-  for _, name in ipairs(budget.sorted(amounts)) do
-    if amounts[name] ~= 0 then
-      flat[#flat + 1] = name
-      flat[#flat + 1] = amounts[name]
-    end
-  end
-  return flat
-end
-
-function budget.map(flat)
-  local amounts = {}
-  for i = 1, #flat, 2 do amounts[flat[i]] = flat[i + 1] end
-  return amounts
-end
-
-local function pack_definition(b)
-  local dimensions = {}
-  for i, d in ipairs(b.dimensions) do dimensions[i] = { d.name, d.hard or false, d.soft or false } end
-  return cmsgpack.pack({
-    b.namespace, b.parent or false, b.scope.type, b.scope.id or false, dimensions, b.reset.type, b.reset.interval_ms or false, b.reset.zone or false, b.on_soft, b.on_hard,
-  })
-end
-
-budget.pack_definition = pack_definition
-
-local function unpack_definition(packed)
-  local l = cmsgpack.unpack(packed)
-  local dimensions = {}
-  for i, d in ipairs(l[5]) do dimensions[i] = { name = d[1], hard = d[2] or nil, soft = d[3] or nil } end
-  return {
-    namespace = l[1], parent = l[2] or nil, scope = { type = l[3], id = l[4] or nil }, dimensions = dimensions,
-    reset = { type = l[6], interval_ms = l[7] or nil, zone = l[8] or nil }, on_soft = l[9], on_hard = l[10],
-  }
-end
-
--- A budget that is not stored yet.
-function budget.new(tx, definition)
-  local b = unpack_definition(pack_definition(definition))
-  b.id, b.created, b.version, b.period, b.since = definition.budget_id, tx.now, 1, 1, tx.now
-  b.rooms, b.wide, b.told = 0, 0, 0
-  b.approved, b.refused, b.soft_told, b.passed = false, false, false, false
-  b.used, b.held, b.base, b.actions, b.past = {}, {}, {}, {}, {}
-  for _, d in ipairs(b.dimensions) do b.used[d.name], b.held[d.name], b.base[d.name] = 0, 0, 0 end
-  tx.memo[keys.budget(tx, b.id)] = b
-  return b
-end
-
--- Amounts are stored as a list in the order of the dimensions.
-local function amounts_of(b, packed, key, field)
-  local list, amounts = cmsgpack.unpack(packed or ""), {}
-  if type(list) ~= "table" or #list ~= #b.dimensions then error("CORRUPT " .. key .. " " .. field) end
-  for i, d in ipairs(b.dimensions) do amounts[d.name] = list[i] end
-  return amounts
-end
-
-local function pack_amounts(b, amounts)
-  local list = {}
-  for i, d in ipairs(b.dimensions) do list[i] = amounts[d.name] end
-  return cmsgpack.pack(list)
-end
-
--- The record, read once per plan; nil when there is none.
-function budget.load(tx, id)
-  local key = keys.budget(tx, id)
-  if tx.memo[key] then return tx.memo[key] end
-  local raw = tx:hgetall(key)
-  if raw == nil then return nil end
-  if raw.definition == nil then error("CORRUPT " .. key .. " definition") end
-  local b = unpack_definition(raw.definition)
-  b.id = id
-  for _, name in ipairs({ "version", "created", "period", "since", "rooms", "wide", "told" }) do
-    b[name] = tonumber(raw[name] or nil)
-    if b[name] == nil then error("CORRUPT " .. key .. " " .. name) end
-  end
-  b.next_reset = tonumber(raw.next_reset or nil)
-  b.approved, b.refused, b.soft_told, b.passed = raw.approved ~= nil, raw.refused ~= nil, raw.soft_told ~= nil, raw.passed ~= nil
-  b.used, b.held, b.base = amounts_of(b, raw.used, key, "used"), amounts_of(b, raw.held, key, "held"), amounts_of(b, raw.base, key, "base")
-  b.actions = raw.actions and cmsgpack.unpack(raw.actions) or {}
-  b.past = raw.past and cmsgpack.unpack(raw.past) or {}
-  tx.memo[key] = b
-  return b
-end
-
-local function flag(tx, key, name, on)
-  if on then tx:hset(key, { name, "1" }) else tx:hdel(key, name) end
-end
-
--- Plans the whole record and its timer.
-function budget.save(tx, b)
-  local key = keys.budget(tx, b.id)
-  tx:hset(key, {
-    "definition", pack_definition(b), "version", b.version, "created", b.created, "period", b.period, "since", b.since, "rooms", b.rooms, "wide", b.wide, "told", b.told,
-    "used", pack_amounts(b, b.used), "held", pack_amounts(b, b.held), "base", pack_amounts(b, b.base), "actions", cmsgpack.pack(b.actions),
-  })
-  if b.next_reset then tx:hset(key, { "next_reset", b.next_reset }) else tx:hdel(key, "next_reset") end
-  flag(tx, key, "approved", b.approved)
-  flag(tx, key, "refused", b.refused)
-  flag(tx, key, "soft_told", b.soft_told)
-  -- An operator put the limit below, or the use above: fsck must not take it for an overshoot.
-  flag(tx, key, "passed", b.passed)
-end
-
--- Where submissions look for budgets of namespaces, lanes and flows is on another partition: it is told of a budget that comes
--- or goes, whatever becomes of the caller.
-function budget.owe_scope(tx, b)
-  local kind, id = b.scope.type, b.scope.id
-  local scope = kind == "namespace" and "namespace:" .. b.namespace or kind == "lane" and id and "lane:" .. b.namespace .. "/" .. id or kind == "flow" and id and "flow:" .. id or nil
-  if scope then outbox.owe(tx, "note_scope", { "budget_id", b.id, "scope", scope }) end
-end
-
-function budget.watch(tx, b)
-  if b.next_reset then timers.set(tx, budget.timer(b.id), b.next_reset) else timers.clear(tx, budget.timer(b.id)) end
-end
-
-local function mark(tx, b)
-  tx:zadd(keys.cleared(tx), tx.now, b.id)
-  tx:announce("budget", b.id)
-end
-
--- Rooms are counted: who was refused has seen so many, and may ask again when there were more. `wide` is the number of the last
--- room that everyone is told of, because a limit or a period changed; of a room that is only as large as what was given back, as
--- many are told as may fit. Everyone who has seen fewer than `told` was told. The mark stays until that is done, whatever happens
--- to the announcement. A wide room that nobody is known to wait for is counted without a mark: a refusal that is on its way to
--- its execution finds it when all that waits is swept.
-function budget.room(tx, b, wide)
-  if not b.refused and b.rooms == b.told then
-    if wide then
-      b.rooms = b.rooms + 1
-      b.wide, b.told = b.rooms, b.rooms
-    end
-    return
-  end
-  b.refused, b.rooms = false, b.rooms + 1
-  if wide then b.wide = b.rooms end
-  mark(tx, b)
-end
-
--- One of this name was deleted: whoever waits for it is told that it is there again. The time is more rooms than anyone has seen.
-function budget.come_back(tx, b)
-  b.rooms, b.wide, b.told = tx.now, tx.now, 0
-  mark(tx, b)
-end
-
--- What is left below each hard limit.
-function budget.free(b)
-  local free = {}
-  for _, d in ipairs(b.dimensions) do
-    if d.hard then free[d.name] = math.max(d.hard - b.used[d.name] - b.held[d.name], 0) end
-  end
-  return free
-end
-
--- What was used in a period is kept when it ends.
-local function end_period(b, at)
-  b.past[#b.past + 1] = { b.since, at, budget.flat(b.used) }
-  if #b.past > limits.budget_periods_max then table.remove(b.past, 1) end
-end
-
-function budget.start_period(tx, b)
-  end_period(b, tx.now)
-  tx:hset(keys.budget(tx, b.id), { "past", cmsgpack.pack(b.past) })
-  local passed = false
-  for _, d in ipairs(b.dimensions) do
-    b.used[d.name], b.base[d.name] = 0, 0
-    -- What is held stays, also above a limit that was lowered since.
-    passed = passed or (d.hard ~= nil and b.held[d.name] > d.hard)
-  end
-  b.period, b.since, b.approved, b.soft_told, b.passed = b.period + 1, tx.now, false, false, passed
-  budget.room(tx, b, true)
-end
-
--- Ends a period that is over. An interval goes on in step with its first; the next end of a calendar's period is asked for.
-local function roll(tx, b)
-  if b.next_reset == nil or b.next_reset > tx.now then return false end
-  local every = b.reset.interval_ms
-  if b.reset.type == "interval" then
-    b.next_reset = b.next_reset + (math.floor((tx.now - b.next_reset) / every) + 1) * every
-  else
-    b.next_reset = nil
-  end
-  budget.start_period(tx, b)
-  return true
-end
-
--- The same for a reader, who writes nothing.
-function budget.rolled(tx, b)
-  if b.next_reset == nil or b.next_reset > tx.now then return end
-  end_period(b, b.next_reset)
-  for _, d in ipairs(b.dimensions) do b.used[d.name] = 0 end
-  b.approved = false
-end
-
-local function roll_and_save(tx, b)
-  if not roll(tx, b) then return end
-  if b.next_reset == nil then mark(tx, b) end
-  budget.watch(tx, b)
-  budget.save(tx, b)
-  event.of_fleet(tx, "budget.reset", b.namespace, nil, nil, "budget_id", b.id, "cause", "period")
-end
-
--- The budget and those above it, itself first, each in its current period; nil when there is none.
-function budget.path(tx, id)
-  local path = {}
-  while id do
-    local b = budget.load(tx, id)
-    if b == nil then
-      if #path == 0 then return nil end
-      error("CORRUPT " .. keys.budget(tx, id) .. " core")
-    end
-    roll_and_save(tx, b)
-    path[#path + 1] = b
-    id = b.parent
-  end
-  return path
-end
-
-function budget.save_all(tx, path)
-  for _, b in ipairs(path) do budget.save(tx, b) end
-end
-
-function budget.fire(tx, id)
-  local b = budget.load(tx, id)
-  if b == nil then return timers.clear(tx, budget.timer(id)) end
-  roll_and_save(tx, b)
-  if b.next_reset == nil then timers.clear(tx, budget.timer(id)) else tx:zadd(keys.timers(tx), b.next_reset, budget.timer(id)) end
-end
-
--- The refusal of amounts in dimensions the budget does not have, or of none at all.
-function budget.unknown(b, amounts, field)
-  local names = budget.sorted(amounts)
-  if #names == 0 then return reply.err("invalid_argument", { field = field, problem = "must hold an entry" }) end
-  for _, name in ipairs(names) do
-    if b.used[name] == nil then return reply.err("invalid_argument", { field = field .. "." .. name, problem = "is no dimension of the budget" }) end
-  end
-end
-
--- The first limit on the way up that the amounts would pass; `own` is the part of them that is held already.
-function budget.breach(path, amounts, own)
-  for _, b in ipairs(path) do
-    for _, d in ipairs(b.dimensions) do
-      local n = amounts[d.name]
-      if n and d.hard and b.used[d.name] + b.held[d.name] - (own and own[d.name] or 0) + n > d.hard then
-        return { budget = b, dimension = d.name, used = b.used[d.name], limit = d.hard }
-      end
-    end
-  end
-end
-
--- The refusal of amounts that no sum could hold.
-function budget.overflow(path, amounts, field)
-  for _, b in ipairs(path) do
-    for _, d in ipairs(b.dimensions) do
-      local n = amounts[d.name]
-      if n and b.used[d.name] + b.held[d.name] + n > budget.amount_max then
-        return reply.err("invalid_argument", { field = field .. "." .. d.name, problem = string.format("passes %.0f together with what is used and held", budget.amount_max) })
-      end
-    end
-  end
-end
-
--- The first hard dimension on the way up of which nothing is left.
-function budget.exhausted(path)
-  for _, b in ipairs(path) do
-    for _, d in ipairs(b.dimensions) do
-      if d.hard and b.used[d.name] + b.held[d.name] >= d.hard then
-        return { budget = b, dimension = d.name, used = b.used[d.name], limit = d.hard }
-      end
-    end
-  end
-end
-
--- The first soft limit on the way up that is reached; with `unapproved`, one that admits nobody until it is approved.
-function budget.soft(path, unapproved)
-  for _, b in ipairs(path) do
-    if not unapproved or (b.on_soft == "require_approval" and not b.approved) then
-      for _, d in ipairs(b.dimensions) do
-        if d.soft and b.used[d.name] >= d.soft then return { budget = b, dimension = d.name, used = b.used[d.name], limit = d.soft } end
-      end
-    end
-  end
-end
-
--- Someone was refused: the budget in the way will say when it has room. The first refusal after a room is an event, those behind
--- it are not. The caller saves the budget.
-function budget.note_refusal(tx, wrong, kind)
-  local b = wrong.budget
-  if b.refused then return false end
-  b.refused = true
-  if kind == "hard" then
-    event.of_fleet(tx, "budget.hard_breach", b.namespace, nil, nil,
-      "budget_id", b.id, "dimension", wrong.dimension, "used", string.format("%.0f", wrong.used), "held", string.format("%.0f", b.held[wrong.dimension]),
-      "limit", string.format("%.0f", wrong.limit), "on_hard", b.on_hard)
-  end
-  return true
-end
-
-function budget.refuse(tx, wrong)
-  if budget.note_refusal(tx, wrong, "hard") then budget.save(tx, wrong.budget) end
-end
-
-function budget.hold(path, amounts, sign)
-  for _, b in ipairs(path) do
-    for name, n in pairs(amounts) do
-      if b.held[name] then b.held[name] = b.held[name] + sign * n end
-    end
-  end
-end
-
--- Adds accepted amounts all the way up; the report itself is kept with the budget it was made to.
-function budget.spend(tx, path, amounts)
-  for i, b in ipairs(path) do
-    for name, n in pairs(amounts) do
-      if b.used[name] then
-        b.used[name] = b.used[name] + n
-        if i > 1 then b.base[name] = b.base[name] + n end
-      end
-    end
-    local soft = budget.soft({ b })
-    if soft and not b.soft_told then
-      b.soft_told = true
-      event.of_fleet(tx, "budget.soft_breach", b.namespace, nil, nil, "budget_id", b.id, "dimension", soft.dimension)
-    end
-  end
-end
-
--- A report is kept with its period, so that what is used can be counted again.
-function budget.keep_report(tx, b, key, amounts, origin)
-  local digest = redis.sha1hex(key)
-  tx:hset(keys.budget_reports(tx, b.id), { digest, cmsgpack.pack({ b.period, budget.flat(amounts), origin or false }) })
-  tx:zadd(keys.budget_report_times(tx, b.id), tx.now, digest)
-end
-
--- Whether a report is known by its key, and from where it came.
-function budget.report(tx, b, key)
-  local packed = tx:hget(keys.budget_reports(tx, b.id), redis.sha1hex(key))
-  if packed == nil then return false end
-  return true, cmsgpack.unpack(packed)[3] or nil
-end
-
--- Forgets reports that are older than any repetition; what they used stays counted.
-function budget.prune(tx, b)
-  local times, reports = keys.budget_report_times(tx, b.id), keys.budget_reports(tx, b.id)
-  for _, item in ipairs(tx:zlowest(times, "-inf", string.format("%.0f", tx.now - limits.usage_key_ttl_ms), limits.usage_keys_pruned_max)) do
-    local kept = tx:hget(reports, item.member)
-    if kept then
-      local l = cmsgpack.unpack(kept)
-      if l[1] == b.period then
-        for name, n in pairs(budget.map(l[2])) do b.base[name] = b.base[name] + n end
-      end
-      tx:hdel(reports, item.member)
-    end
-    tx:zrem(times, item.member)
-  end
-end
-
-function budget.note_action(tx, b, action, actor, dimension, delta, reason, request_id)
-  b.actions[#b.actions + 1] = { action, actor, tx.now, dimension or false, delta or false, reason or false, request_id or false }
-  if #b.actions > limits.budget_actions_max then table.remove(b.actions, 1) end
-end
-
--- True when this very request was done already: its answer was lost, or it comes late.
-function budget.done(b, request_id)
-  for _, a in ipairs(b.actions) do
-    if request_id and a[7] == request_id then return true end
-  end
-  return false
-end
-
--- The periods that ended, the oldest first.
-local function past_of(b)
-  local past = {}
-  for i, p in ipairs(b.past) do past[i] = { since = p[1], ended_at = p[2], used = budget.map(p[3]) } end
-  return past
-end
-
-function budget.typed(b)
-  local dimensions, actions = {}, {}
-  for i, d in ipairs(b.dimensions) do dimensions[i] = { name = d.name, hard = d.hard, soft = d.soft, used = b.used[d.name], held = b.held[d.name] } end
-  for i, a in ipairs(b.actions) do actions[i] = { action = a[1], actor = a[2], at = a[3], dimension = a[4] or nil, delta = a[5] or nil, reason = a[6] or nil } end
-  return {
-    budget_id = b.id, namespace = b.namespace, parent = b.parent, scope = b.scope, dimensions = dimensions, reset = b.reset, on_soft = b.on_soft, on_hard = b.on_hard,
-    version = b.version, created_at = b.created, period = b.period, period_since = b.since, next_reset_at = b.next_reset, approved = b.approved, rooms = b.rooms, wide = b.wide, actions = actions,
-    past = past_of(b),
-  }
-end
-
-return budget
-end
-
-source["record.budget_holds"] = function(require, LIBRARY)
--- What is held against a budget: the estimates of work that was admitted, and reservations. A hold under a holder goes when the
--- holder is released; a reservation without one goes when its time is over.
-local keys = require "lib.keys"
-local budget = require "record.budget"
-local holders = require "index.holders"
-local timers = require "index.timers"
-
-local holds = {}
-
-local function timer(id, reservation) return "hold:" .. id .. ":" .. reservation end
-
--- Fields of the hash: a holder as `<execution>:<holder>` with its amounts and the reservations made under it; a reservation as its
--- id with its amounts, its end or false, and its holder or false.
-function holds.of_holder(tx, id, member)
-  local packed = tx:hget(keys.budget_holds(tx, id), member)
-  if packed == nil then return nil end
-  local l = cmsgpack.unpack(packed)
-  return { amounts = budget.map(l[1]), reservations = l[2] }
-end
-
-function holds.put_holder(tx, id, member, hold)
-  tx:hset(keys.budget_holds(tx, id), { member, cmsgpack.pack({ budget.flat(hold.amounts), hold.reservations }) })
-end
-
-function holds.reservation(tx, id, reservation)
-  local packed = tx:hget(keys.budget_holds(tx, id), reservation)
-  if packed == nil then return nil end
-  local l = cmsgpack.unpack(packed)
-  return { amounts = budget.map(l[1]), ends = l[2] or nil, member = l[3] or nil }
-end
-
-local function put_reservation(tx, id, reservation, hold)
-  tx:hset(keys.budget_holds(tx, id), { reservation, cmsgpack.pack({ budget.flat(hold.amounts), hold.ends or false, hold.member or false }) })
-end
-
-function holds.reserve(tx, id, reservation, hold)
-  put_reservation(tx, id, reservation, hold)
-  if hold.ends then timers.set(tx, timer(id, reservation), hold.ends) end
-end
-
-local function forget_reservation(tx, id, reservation, hold)
-  tx:hdel(keys.budget_holds(tx, id), reservation)
-  if hold.ends then timers.clear(tx, timer(id, reservation)) end
-end
-
-local function any(amounts)
-  for _, n in pairs(amounts) do
-    if n > 0 then return true end
-  end
-  return false
-end
-
--- Gives amounts back all the way up; whoever was refused may ask again.
-function holds.give_back(tx, path, amounts)
-  if not any(amounts) then return end
-  budget.hold(path, amounts, -1)
-  for _, b in ipairs(path) do budget.room(tx, b) end
-end
-
--- Drops a reservation; its holder stays with what else it holds.
-function holds.drop_reservation(tx, path, reservation, hold)
-  local id = path[1].id
-  forget_reservation(tx, id, reservation, hold)
-  local holder = hold.member and holds.of_holder(tx, id, hold.member)
-  if holder then
-    local rest = {}
-    for _, other in ipairs(holder.reservations) do
-      if other ~= reservation then rest[#rest + 1] = other end
-    end
-    holder.reservations = rest
-    holds.put_holder(tx, id, hold.member, holder)
-  end
-end
-
--- Drops a holder and all it reserved; answers whether it held anything.
-function holds.drop_holder(tx, path, member)
-  local id = path[1].id
-  local set = keys.holders(tx, budget.set(id))
-  if tx:zscore(set, member) then tx:zrem(set, member) end
-  local hold = holds.of_holder(tx, id, member)
-  if hold == nil then return false end
-  tx:hdel(keys.budget_holds(tx, id), member)
-  holds.give_back(tx, path, hold.amounts)
-  for _, reservation in ipairs(hold.reservations) do
-    local r = holds.reservation(tx, id, reservation)
-    if r then
-      forget_reservation(tx, id, reservation, r)
-      holds.give_back(tx, path, r.amounts)
-    end
-  end
-  return true
-end
-
--- Enters a holder until a deadline, after which its execution is asked for.
-function holds.enter(tx, id, member, deadline, amounts)
-  local set = budget.set(id)
-  if tx:zscore(keys.holders(tx, set), member) == nil then
-    tx:zadd(keys.holders(tx, set), deadline, member)
-    holders.watch(tx, set, deadline)
-  end
-  holds.put_holder(tx, id, member, { amounts = amounts, reservations = {} })
-end
-
--- How much of the amounts the holder's own holds cover: its estimate first, then its reservations in their order.
-function holds.own(tx, id, member, amounts)
-  local parts, sum = {}, {}
-  local function look(name, hold)
-    local part = {}
-    for dimension, n in pairs(amounts) do
-      local take = math.min(hold.amounts[dimension] or 0, n - (sum[dimension] or 0))
-      if take > 0 then part[dimension], sum[dimension] = take, (sum[dimension] or 0) + take end
-    end
-    parts[#parts + 1] = { name = name, hold = hold, take = part }
-  end
-  local holder = member and holds.of_holder(tx, id, member)
-  if holder then
-    look(member, holder)
-    for _, reservation in ipairs(holder.reservations) do look(reservation, holds.reservation(tx, id, reservation)) end
-  end
-  return sum, parts
-end
-
--- Takes what `own` found out of the holds.
-function holds.consume(tx, path, sum, parts)
-  local id = path[1].id
-  for _, part in ipairs(parts) do
-    if any(part.take) then
-      for dimension, n in pairs(part.take) do part.hold.amounts[dimension] = part.hold.amounts[dimension] - n end
-      if part.hold.reservations then holds.put_holder(tx, id, part.name, part.hold) else put_reservation(tx, id, part.name, part.hold) end
-    end
-  end
-  budget.hold(path, sum, -1)
-end
-
--- The time of a reservation is over.
-function holds.fire(tx, id, reservation)
-  local path = budget.path(tx, id)
-  local hold = path and holds.reservation(tx, id, reservation)
-  if hold == nil then return timers.clear(tx, timer(id, reservation)) end
-  if hold.ends and hold.ends > tx.now then return tx:zadd(keys.timers(tx), hold.ends, timer(id, reservation)) end
-  holds.drop_reservation(tx, path, reservation, hold)
-  holds.give_back(tx, path, hold.amounts)
-  budget.save_all(tx, path)
-end
-
-return holds
 end
 
 source["budget.create"] = function(require, LIBRARY)
@@ -12458,41 +13390,7 @@ end
 source["budget.admit"] = function(require, LIBRARY)
 local define = require "lib.define"
 local reply = require "lib.reply"
-local budget = require "record.budget"
-local holds = require "record.budget_holds"
-local holders = require "index.holders"
-
-local function verdict(c, kind, wrong)
-  return {
-    holder_id = c.holder_id, admitted = false, refusal = kind, budget_id = wrong.budget.id, dimension = wrong.dimension, used = wrong.used, limit = wrong.limit, rooms = wrong.budget.rooms,
-  }
-end
-
-local function unknown_dimension(b, estimate)
-  for _, name in ipairs(budget.sorted(estimate)) do
-    if b.used[name] == nil then return name end
-  end
-end
-
--- Plans a candidate's hold, or answers what is in the way; nothing is held then.
-local function admit(tx, path, c)
-  local b, member, estimate = path[1], holders.member(c), c.estimate or {}
-  if holds.of_holder(tx, b.id, member) then return { holder_id = c.holder_id, admitted = true } end
-  local strange = unknown_dimension(b, estimate)
-  if strange then return { holder_id = c.holder_id, admitted = false, refusal = "unknown_dimension", budget_id = b.id, dimension = strange, rooms = b.rooms } end
-  local wrong, kind
-  if next(estimate) == nil then wrong = budget.exhausted(path) else wrong = budget.breach(path, estimate) end
-  if wrong then kind = "hard" else wrong, kind = budget.soft(path, true), "soft" end
-  if wrong == nil then
-    local over = budget.overflow(path, estimate, "estimate")
-    if over then return { holder_id = c.holder_id, admitted = false, refusal = "hard", budget_id = b.id, rooms = b.rooms } end
-    holds.enter(tx, b.id, member, c.expires_at, estimate)
-    budget.hold(path, estimate, 1)
-    return { holder_id = c.holder_id, admitted = true }
-  end
-  budget.note_refusal(tx, wrong, kind)
-  return verdict(c, kind, wrong)
-end
+local ask = require "transition.ask"
 
 define.fn {
   name = "ff_admit_budget",
@@ -12502,11 +13400,8 @@ define.fn {
   reply = { answered = { items = "[budget_verdict]" } },
   errs = { "budget_not_found" },
   call = function(tx, a)
-    local path = budget.path(tx, a.budget_id)
-    if path == nil then return reply.err("budget_not_found", { budget_id = a.budget_id }) end
-    local items = {}
-    for i, c in ipairs(a.candidates) do items[i] = admit(tx, path, c) end
-    if #items > 0 then budget.save_all(tx, path) end
+    local items = ask.budget(tx, a.budget_id, a.candidates)
+    if items == nil then return reply.err("budget_not_found", { budget_id = a.budget_id }) end
     return reply.ok("answered", { items = items })
   end,
 }
@@ -12514,11 +13409,8 @@ end
 
 source["budget.release"] = function(require, LIBRARY)
 local define = require "lib.define"
-local keys = require "lib.keys"
 local reply = require "lib.reply"
-local budget = require "record.budget"
-local holds = require "record.budget_holds"
-local holders = require "index.holders"
+local give_back = require "transition.give_back"
 
 define.fn {
   name = "ff_release_budget",
@@ -12528,17 +13420,7 @@ define.fn {
   reply = { released = { count = "count" } },
   errs = {},
   call = function(tx, a)
-    local path = budget.path(tx, a.budget_id)
-    local count = 0
-    if path == nil then
-      for _, holder in ipairs(a.holders) do tx:zrem(keys.holders(tx, budget.set(a.budget_id)), holders.member(holder)) end
-    else
-      for _, holder in ipairs(a.holders) do
-        if holds.drop_holder(tx, path, holders.member(holder)) then count = count + 1 end
-      end
-      if count > 0 then budget.save_all(tx, path) end
-    end
-    return reply.ok("released", { count = count })
+    return reply.ok("released", { count = give_back.budget(tx, a.budget_id, a.holders) })
   end,
 }
 end
@@ -14701,10 +15583,10 @@ local function check_weights(tx, q, k, findings, repair, found)
   local all = tx:hgetall(k.weights) or {}
   local sum, count = 0, 0
   for _, weight in pairs(all) do sum, count = sum + tonumber(weight), count + 1 end
-  local stored = tonumber(k.raw.sum or "0")
+  local stored = k.was.sum or 0
   if sum ~= stored then
     found(findings, 33, k.weights, "weighs " .. shown(sum) .. ", " .. shown(stored) .. " is counted", repair)
-    if repair then tx:hset(keys.quota_part(tx, q.id, "key", k.digest), { "sum", sum }) end
+    if repair then room.set_sum(tx, k, sum) end
   end
   if count ~= tx:zcard(k.weighted) then found(findings, 33, k.weighted, "entries and weights differ in number", false) end
 end
@@ -15318,6 +16200,10 @@ end
 -- Notes for each queue since when nobody covers it; a second later it counts as uncovered.
 local function review_queue(tx, path, entry, sets)
   local now = tx.now
+  if not entry.uncovered and tx:zcard(keys.queue(tx, path, entry.queue)) == 0 then
+    queues.drop(tx, path, entry.queue)
+    return nil
+  end
   if covered(entry.requires, sets) then
     if entry.uncovered_since then
       entry.uncovered_since, entry.uncovered = nil, false
@@ -15696,11 +16582,9 @@ local function check_index(tx, key, rest, findings, repair)
   local instance = string.match(rest, "^workers:(.+)$")
   if instance then return check_leases(tx, key, instance, findings, repair) end
   if place == "queues" then
-    for _, entry in ipairs(queues.all(tx, path)) do
-      if not entry.uncovered and tx:zcard(keys.queue(tx, path, entry.queue)) == 0 then
-        check.found(findings, 37, key, "queue " .. entry.queue .. " is empty", repair)
-        if repair then queues.drop(tx, path, entry.queue) end
-      end
+    for _, name in ipairs(queues.unreadable(tx, path)) do
+      check.found(findings, 37, key, "queue " .. name .. " says nothing", repair)
+      if repair then queues.drop(tx, path, name) end
     end
     return
   end

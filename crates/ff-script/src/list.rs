@@ -3,7 +3,7 @@
 use rmp::Marker;
 
 use crate::generated::{ENDING, READING};
-use crate::host::{HostError, Invocation};
+use crate::host::{HostError, Invocation, Visits};
 use crate::wire::{Reader, Wire, write_bytes};
 
 /// The most that the operations of one list weigh together; a heavier one travels alone.
@@ -69,20 +69,24 @@ pub struct Marks {
     pub step_by_step: bool,
     /// The number of the library by whose rules the arguments were checked already.
     pub checked_by: Option<u32>,
+    /// Operations may visit other partitions. Not where slots move: there a call reaches one.
+    pub visits: Option<Visits>,
 }
 
 impl Marks {
-    /// The same marks for a list of these operations: checked when each of them is.
+    /// The same marks for a list of these operations: checked, or visiting, when each of them is.
     #[must_use]
     pub fn of<'a>(self, operations: impl IntoIterator<Item = &'a Invocation>) -> Self {
         let mut terms = operations.into_iter().map(|operation| operation.terms);
         let Some(first) = terms.next() else { return self };
         let (mut checked_by, mut step_by_step) = (first.checked_by, first.step_by_step);
+        let mut visits = first.visits.filter(|_| !self.guard);
         for one in terms {
             checked_by = checked_by.filter(|_| one.checked_by == checked_by);
+            visits = visits.filter(|_| one.visits == visits);
             step_by_step |= one.step_by_step;
         }
-        Self { checked_by, step_by_step, ..self }
+        Self { checked_by, step_by_step, visits, ..self }
     }
 }
 
@@ -101,6 +105,11 @@ pub fn write_head(marks: Marks) -> Vec<u8> {
     let mut out = Vec::with_capacity(8);
     (i64::from(marks.guard) + 2 * i64::from(marks.listen) + 4 * i64::from(marks.step_by_step)).write(&mut out);
     i64::from(marks.checked_by.unwrap_or(0)).write(&mut out);
+    if let Some(visits) = marks.visits {
+        i64::from(visits.executions).write(&mut out);
+        i64::from(visits.budgets).write(&mut out);
+        i64::from(visits.quotas).write(&mut out);
+    }
     out
 }
 

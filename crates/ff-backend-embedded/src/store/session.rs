@@ -316,14 +316,17 @@ impl<'e> Session<'e> {
         self.list = list;
     }
 
-    /// Begins the operation at this place of the list, counted from one.
-    pub fn begin_operation(&mut self, place: usize) -> Result<(), String> {
+    /// Begins the operation at this place of the list, counted from one, or goes on with it at another route.
+    pub fn begin_operation(&mut self, place: usize, route: &str) -> Result<(), String> {
         let at = place.wrapping_sub(1);
-        let Some(call) = self.list.get(at).cloned() else {
+        let Some(mut call) = self.list.get(at).cloned() else {
             return Err(format!("ERR the list has no operation {place}"));
         };
         if self.lost.is_none() {
             self.at = at;
+        }
+        if let Some(visited) = Route::from_name(route).filter(|visited| *visited != call.route) {
+            call = Call { route: visited, tag: visited.tag(), ..call };
         }
         self.begin(call);
         Ok(())

@@ -32,6 +32,7 @@ mod suspend;
 mod tally;
 mod time;
 mod usage;
+mod visits;
 mod waitpoints;
 mod webhooks;
 mod workers;

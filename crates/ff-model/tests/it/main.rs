@@ -4,3 +4,4 @@ mod differential;
 mod model;
 mod mutants;
 mod nth_call;
+mod visits;

@@ -132,7 +132,7 @@ impl Inner {
         {
             errands.extend(self.board().look_in(sight, partition));
         }
-        errands.into_iter().partition(|errand| !errand.admission && errand.room.is_none())
+        errands.into_iter().partition(|errand| !self.needs_grants(errand))
     }
 
     /// Runs the ends and the claims that ride with them, then the claims that need admission.

@@ -132,6 +132,21 @@ impl Kit {
         }
     }
 
+    /// How many events of this type executions had.
+    pub async fn count_events(&self, kind: &str) -> usize {
+        let mut count = 0;
+        for route in self.operations().client().execution_routes() {
+            let mut after: Option<String> = None;
+            loop {
+                let items = self.operations().client().events(route, after.as_deref(), 1_000).await.unwrap();
+                let Some(last) = items.last() else { break };
+                after = Some(last.id.clone());
+                count += items.iter().filter(|event| event.r#type == kind).count();
+            }
+        }
+        count
+    }
+
     pub async fn complete(&self, task: &Task) {
         self.operations().complete(task.execution_id, ff_engine::fence_of(task), None).await.unwrap();
     }

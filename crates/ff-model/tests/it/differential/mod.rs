@@ -24,7 +24,7 @@ use ff_model::step::Memory;
 use ff_model::store::{ROUTE, Store};
 use ff_script::dump::{Dump, DumpValue};
 use ff_script::generated::{FUNCTIONS, FixPartitions, PartitionDefaults};
-use ff_script::{Call, HostError, Invocation, Library, Route};
+use ff_script::{Call, HostError, Invocation, Library, Route, Visits};
 use ff_testkit::tier::rounds;
 use flows::Flows;
 use hooks::Hooks;
@@ -90,7 +90,8 @@ fn both_hosts_answer_and_store_the_same() {
         runtime.block_on(server.wipe());
         let mode = Mode::of(seed);
         let embedded = Store::open(&Library::test().text);
-        let pair = Pair { embedded, server: &server, runtime: &runtime, mode, listed: RefCell::default() };
+        let visits = (seed / 6 % 2 == 1).then_some(Visits { executions: 4, budgets: 2, quotas: 2 });
+        let pair = Pair { embedded, server: &server, runtime: &runtime, mode, visits, listed: RefCell::default() };
         if let Err(problem) = pair.round(seed, &mut sum) {
             panic!(
                 "seed {seed} ({mode:?}): {problem}\nreplay: FF_SEED={seed} FF_CALLS={ROUND} cargo nextest run -p ff-model differential:: --no-capture"
@@ -133,6 +134,8 @@ struct Pair<'a> {
     server: &'a Server,
     runtime: &'a Runtime,
     mode: Mode,
+    /// In some rounds operations visit other partitions.
+    visits: Option<Visits>,
     /// Calls that wait to go in one list.
     listed: RefCell<Vec<[Invocation; 2]>>,
 }
@@ -221,7 +224,8 @@ impl Pair<'_> {
         }
     }
 
-    fn both(&self, invocation: Invocation, sum: &mut Sum) -> Result<(), String> {
+    fn both(&self, mut invocation: Invocation, sum: &mut Sum) -> Result<(), String> {
+        invocation.terms.visits = self.visits;
         if !matches!(self.mode, Mode::Lists { .. }) || invocation.read_only {
             return self.each([invocation.clone(), invocation], sum).map(drop);
         }
@@ -233,7 +237,8 @@ impl Pair<'_> {
     }
 
     /// Makes the call on both hosts; answers the reply when it was accepted.
-    fn each(&self, pair: [Invocation; 2], sum: &mut Sum) -> Result<Option<Vec<u8>>, String> {
+    fn each(&self, mut pair: [Invocation; 2], sum: &mut Sum) -> Result<Option<Vec<u8>>, String> {
+        pair.iter_mut().for_each(|one| one.terms.visits = self.visits);
         match self.mode {
             Mode::Lists { .. } if SHOWS_ENTRIES.contains(&pair[0].function) => Ok(None),
             Mode::Lists { .. } => {

@@ -4,7 +4,7 @@ use ff_core::types::{AttemptId, BudgetId, ExecutionId, LeaseId, QuotaPolicyId, S
 use ff_model::run::START_MS;
 use ff_model::store::ROUTE;
 use ff_script::generated as g;
-use ff_script::{Bytes, Call, Invocation, Route};
+use ff_script::{Bytes, Call, Invocation, Route, Terms, Visits};
 use sha1::Digest;
 use uuid::Uuid;
 
@@ -230,6 +230,67 @@ mod who {
     pub const POOR: u64 = 20;
     /// Was refused because its quota was not there.
     pub const UNKNOWN: u64 = 21;
+    /// Was let in by a quota and a budget on the way of its claim.
+    pub const LET_IN: u64 = 22;
+    /// Asks them with its claim.
+    pub const ASKS: u64 = 23;
+}
+
+/// The call, which visits other partitions on its way.
+fn visiting(invocation: Invocation) -> Invocation {
+    let visits = Some(Visits { executions: 4, budgets: 2, quotas: 2 });
+    Invocation { terms: Terms { visits, ..invocation.terms }, ..invocation }
+}
+
+/// The quota and the budget of the lane `metered`.
+fn metered() -> (QuotaPolicyId, BudgetId) {
+    (QuotaPolicyId::from_uuid(uuid(510)), BudgetId::from_uuid(uuid(520)))
+}
+
+/// One execution that runs under a quota and a budget, and one that asks them.
+fn metered_stage() -> Vec<Invocation> {
+    let (quota, budget) = metered();
+    let submit = |n: u64| {
+        let submission = g::Submission {
+            quotas: Some(vec![g::QuotaRef::new(*quota.as_uuid(), "k".to_owned())]),
+            budgets: Some(vec![g::BudgetRef::new(*budget.as_uuid())]),
+            lane: "metered".to_owned(),
+            ..submission(n)
+        };
+        at(ROUTE, &g::SubmitExecution { submission }, START_MS)
+    };
+    let of_budget = g::NewBudget::new(
+        budget,
+        default(),
+        g::BudgetScope { r#type: g::ScopeType::Custom, id: None },
+        vec![g::DimensionLimit { name: "tokens".to_owned(), hard: Some(9), soft: None }],
+        g::BudgetReset { r#type: g::ResetType::None, interval_ms: None, zone: None },
+        g::OnSoft::Notify,
+        g::OnHard::Suspend,
+    );
+    vec![
+        at(ROUTE, &g::InstallLane { entry: entry("metered", g::Fairness::Fifo, 1) }, START_MS),
+        at(
+            SLOTS,
+            &g::PutQuota { actor: None, quota: g::Quota { quota_id: quota, ..a_quota(3) }, version: None },
+            START_MS,
+        ),
+        at(Route::Budget(0), &g::CreateBudget { budget: of_budget, actor: ops() }, START_MS),
+        submit(who::LET_IN),
+        visiting(at(ROUTE, &claim("metered", who::LET_IN, 60_000, 1), START_MS)),
+        submit(who::ASKS),
+    ]
+}
+
+/// Calls that do in one go what takes several on a cluster.
+fn visiting_rows() -> Vec<Row> {
+    let visits = |row: Row| Row { invocation: visiting(row.invocation), ..row };
+    let let_in = who::LET_IN;
+    vec![
+        visits(row("claim and ask on the way", &claim("metered", 700, 60_000, 1))),
+        visits(row("complete and give back", &g::CompleteExecution::new(id(let_in), fence(let_in)))),
+        visits(row("suspend and give back", &suspend(let_in, vec![], vec![waitpoint(230, "door")]))),
+    ]
 }
 
 /// The calls that set the stage.
@@ -405,6 +466,7 @@ pub fn stage() -> Vec<Invocation> {
     }
     calls.extend(flows::stage());
     calls.extend(budget_stage());
+    calls.extend(metered_stage());
     calls
 }
 
@@ -456,6 +518,7 @@ pub fn rows() -> Vec<Row> {
     rows.extend(grant_rows());
     rows.extend(slot_rows());
     rows.extend(quota_rows());
+    rows.extend(visiting_rows());
     rows.extend(fleet_rows());
     rows.extend(reader_rows());
     rows.extend(webhook_rows());
