@@ -10,8 +10,13 @@ define.fn {
   reply = { answered = { items = "[budget_verdict]" } },
   errs = { "budget_not_found" },
   call = function(tx, a)
-    local items = ask.budget(tx, a.budget_id, a.candidates)
-    if items == nil then return reply.err("budget_not_found", { budget_id = a.budget_id }) end
+    local items = {}
+    if not ask.budget(tx, a.budget_id, a.candidates) then return reply.err("budget_not_found", { budget_id = a.budget_id }) end
+    for i, c in ipairs(a.candidates) do
+      local item = c.wall or {}
+      item.holder_id, item.admitted = c.holder_id, c.admitted or false
+      items[i] = item
+    end
     return reply.ok("answered", { items = items })
   end,
 }

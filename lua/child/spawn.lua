@@ -1,3 +1,4 @@
+local asks = require "record.asks"
 local define = require "lib.define"
 local children = require "record.children"
 local execution = require "record.execution"
@@ -14,7 +15,7 @@ local function spawn(tx, rec, k, c, at)
     return nil, reply.err("invalid_argument", { field = at .. ".submission.execution_id", problem = "must end like the parent's id: they share a partition" })
   end
   local place = {
-    parent_id = rec.id, key = c.key, number = k.total + 1, parent_close = c.parent_close or "cancel_children", budgets = rec.budgets, deadline = rec.deadline,
+    parent_id = rec.id, key = c.key, number = k.total + 1, parent_close = c.parent_close or "cancel_children", budgets = asks.of(rec).budgets, deadline = rec.deadline,
   }
   local answer = submit.repeated(tx, s, place)
   if answer and answer.err then return nil, answer end

@@ -73,13 +73,24 @@ function room.throttled(tx, id, digest)
   return was and was.throttled
 end
 
+-- A key that was saved before in this list, as it is now: nothing is decided yet.
+local function again(k)
+  k.enters, k.entered, k.leaves, k.left, k.waits, k.calls, k.absent = {}, {}, {}, {}, {}, {}, {}
+  k.called_passed, k.rate_passed, k.weighted_passed, k.reweighed, k.next_at, k.head_at, k.standing, k.front = nil, nil, nil, nil, nil, nil, nil, nil
+  k.touched = nil
+  return k
+end
+
 -- What a quota knows of a key, by its digest; `key` is the key itself where the caller knows it. Answers nil for a key that is
 -- not in use, unless `fresh` says that it is about to be.
 function room.load(tx, q, digest, key, fresh)
+  local set = holds.of_quota(q.id, digest)
+  local known = tx:found(set)
+  if known and known.now == tx.now then return again(known) end
   local was = opened(tx, q.id, digest)
   if was == nil and not fresh then return nil end
   local k = {
-    q = q, digest = digest, fresh = was == nil, was = was or {}, set = holds.of_quota(q.id, digest),
+    q = q, digest = digest, fresh = was == nil, was = was or {}, set = set, now = tx.now,
     -- What has been decided in this call and is written by room.save.
     enters = {}, entered = {}, leaves = {}, left = {}, waits = {}, calls = {}, absent = {},
   }
@@ -267,11 +278,11 @@ local function comes(k, id)
 end
 
 -- Decided about, written by room.save: so that whoever comes next in the call still finds everything it has to read.
-function room.admit(tx, k, member, candidate)
+function room.admit(tx, k, candidate)
   count(tx, k, candidate.weight)
   comes(k, candidate.execution_id)
-  k.enters[#k.enters + 1] = { member = member, candidate = candidate }
-  k.entered[member] = true
+  k.enters[#k.enters + 1] = candidate
+  if not candidate.fresh then k.entered[candidate.member] = true end
 end
 
 -- Refused: it waits in the order of its score. What can never pass waits for another definition.
@@ -328,7 +339,7 @@ end
 
 local function owe_call(tx, k, id, holder)
   if tx.executions then
-    tx:owe("call", { execution_id = id, holder_id = holder, set = k.set })
+    tx:owe("call", k.set, id, holder)
   else
     room.call_later(tx, id, holder, k.set)
   end
@@ -426,17 +437,16 @@ local function write_holders(tx, k)
       tx:hdel(k.weights, gone.member)
     end
   end
-  for _, one in ipairs(k.enters) do
-    local c = one.candidate
-    tx:zadd(k.holders, c.expires_at, one.member)
+  for _, c in ipairs(k.enters) do
+    tx:zadd(k.holders, c.expires_at, c.member)
     if c.expires_at < holders.open_ended then first = math.min(first or c.expires_at, c.expires_at) end
     if d.rate then
-      tx:zadd(k.rate, tx.now, one.member)
+      tx:zadd(k.rate, tx.now, c.member)
       k.newest = { score = tx.now }
     end
     if d.weighted then
-      tx:zadd(k.weighted, tx.now, one.member)
-      tx:hset(k.weights, { one.member, c.weight })
+      tx:zadd(k.weighted, tx.now, c.member)
+      tx:hput(k.weights, c.member, c.weight)
       k.heaviest = { score = tx.now }
     end
     leave_line(tx, k, c.execution_id)
@@ -485,6 +495,7 @@ local function write_record(tx, k)
   if k.fresh or k.tat ~= was.tat or k.throttled ~= was.throttled or k.sum ~= was.sum or k.wake ~= was.wake or k.called_at ~= was.called_at then
     local record = { key = k.key, tat = k.tat, throttled = k.throttled, sum = k.sum, wake = k.wake, called_at = k.called_at, tail = was.tail }
     tx:set(keys.quota_part(tx, k.q.id, "key", k.digest), packed.close_quota_key(record))
+    k.was, k.fresh = record, false
   end
 end
 
@@ -521,12 +532,16 @@ function room.save(tx, k, admission)
   end
   if at and at <= tx.now and k.waiting == 0 then
     if not k.fresh then forget(tx, k) end
+    tx:keep(k.set, nil)
     return
   end
   local entry = { id = room.timer(k.q.id, k.digest), wake = k.wake }
   timers.keep(tx, entry, at)
   k.wake = at
   write_record(tx, k)
+  -- A key with a line is read anew.
+  local quiet = #k.calls == 0 and #k.waits == 0 and #k.absent == 0 and k.called_at == nil and k.waiting == 0
+  tx:keep(k.set, quiet and k or nil)
 end
 
 -- The quota is gone: whoever waits is called, to be told so; who holds leaves by itself.

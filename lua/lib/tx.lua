@@ -112,7 +112,7 @@ function Tx:list(kind, marks, executions, budgets, quotas)
   self.kind, self.guard, self.listen = kind, marks % 2 == 1, marks % 4 >= 2
   self.step_by_step = LIBRARY.test and marks >= 4
   self.list_now, self.list_now_us = sec * 1000 + floor(usec / 1000), sec * 1000000 + usec
-  self.route, self.lanes, self.said, self.answers = nil, {}, nil, {}
+  self.route, self.lanes, self.said, self.answers, self.visited, self.visiting = nil, {}, nil, {}, {}, nil
 end
 
 -- Turns to another partition: what was planned for the one before is written. False when it could not be.
@@ -124,12 +124,13 @@ local function turn(self, route)
   return fine
 end
 
--- Begins the operation at this place of the list.
+-- Begins the operation at this place of the list. What visits found may be changed by it in its own way.
 function Tx:operation(at, route, now)
   if route ~= self.route then
     self.at = nil
     turn(self, route)
   end
+  if not self.visiting and next(self.visited) then self.visited = {} end
   number = number + 1
   self.at, self.calls, self.memo, self.messages, self.lost = at, 1, {}, nil, nil
   self.now, self.now_us = self.list_now, self.list_now_us
@@ -141,7 +142,16 @@ end
 function Tx:reset()
   if join_count > 0 or count > settled then take_back() end
   event_count, debt_count, hedge_count = event_settled, debt_settled, hedge_settled
-  self.memo, self.messages, self.lanes = {}, nil, {}
+  self.memo, self.messages, self.lanes, self.visited = {}, nil, {}, {}
+end
+
+-- What an earlier visit of this list found under a key, and left there: visits come back to the same quota again and again.
+function Tx:found(key)
+  return self.visiting and self.visited[key] or nil
+end
+
+function Tx:keep(key, record)
+  if self.visiting then self.visited[key] = record end
 end
 
 function Tx:read(...)
@@ -742,7 +752,10 @@ function Tx:flush()
     last[command[2]], before[command], order[i] = nil, nil, nil
   end
   count, settled, owners = 0, 0, 0
-  if lost then lose(self, lost) end
+  if lost then
+    lose(self, lost)
+    self.visited = {}
+  end
   hedge_count, hedge_settled = 0, 0
   if lost then return false end
   if event_done == 0 then self.event_owner = first_owner end
@@ -809,8 +822,10 @@ function Tx:visit(route, work, ...)
   self.memo, self.messages = {}, nil
   if begin_host then begin_host(self.at, route) end
   if not fine then error(unwritten, 0) end
+  self.visiting = true
   fine, answer = pcall(work, self, ...)
   if fine then self:finish() else self:reset() end
+  self.visiting = nil
   if settle_host then settle_host(fine and "ok" or "raised") end
   local written = turn(self, home)
   self.memo, self.messages = {}, messages
@@ -819,18 +834,26 @@ function Tx:visit(route, work, ...)
   if fine then return answer end
 end
 
--- The running operation owes something to another partition of the same store: `what` says how it is paid.
-function Tx:owe(what, debt)
-  debt.what, debt.at, debt.home, debt.now = what, self.at, self.route, self.now
-  debt_count = debt_count + 1
-  debts[debt_count] = debt
+local function debt_of(self, what, set, execution_id, holder_id, unused)
+  return {
+    what = what, set = set, execution_id = execution_id, holder_id = holder_id, unused = unused, at = self.at, home = self.route, now = self.now,
+    key_digest = nil, void = nil,
+  }
 end
 
--- It owes this if its writes fail.
-function Tx:hedge(what, debt)
-  debt.what, debt.at, debt.home, debt.now = what, self.at, self.route, self.now
-  hedge_count = hedge_count + 1
-  hedges[hedge_count] = debt
+-- The running operation owes something to another partition of the same store: a set the release of a holder that perhaps never ran
+-- (`release`), or an execution the call of a quota (`call`).
+function Tx:owe(what, set, execution_id, holder_id, unused)
+  debt_count = debt_count + 1
+  debts[debt_count] = debt_of(self, what, set, execution_id, holder_id, unused)
+end
+
+-- These sets let an execution in that starts now: they get it back if that cannot be written.
+function Tx:hedge(sets, execution_id, holder_id)
+  for i = 1, #sets do
+    hedge_count = hedge_count + 1
+    hedges[hedge_count] = debt_of(self, "release", sets[i], execution_id, holder_id, true)
+  end
 end
 
 -- How much finished operations owe.
@@ -856,13 +879,13 @@ end
 
 -- Runs `work(tx, ...)` in a partition on behalf of an operation that was answered. False when it raised, or could not be written.
 function Tx:pay(route, debt, work, ...)
+  self.visiting, self.paying = true, true
   self:operation(debt.at, route, debt.now)
-  self.paying = true
   local fine = pcall(work, self, ...)
   if fine then self:finish() else self:reset() end
   if settle_host then settle_host(fine and "ok" or "raised") end
   fine = self:flush() and fine
-  self.paying, self.at = nil, nil
+  self.visiting, self.paying, self.at = nil, nil, nil
   return fine
 end
 

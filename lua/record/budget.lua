@@ -24,7 +24,12 @@ end
 
 -- A map of amounts as a flat list in the order of the names, and back.
 function budget.flat(amounts)
-  local flat = {}
+  local flat, first, n = {}, next(amounts)
+  if first == nil then return flat end
+  if next(amounts, first) == nil then
+    if n ~= 0 then flat[1], flat[2] = first, n end
+    return flat
+  end
   for _, name in ipairs(budget.sorted(amounts)) do
     if amounts[name] ~= 0 then
       flat[#flat + 1] = name
@@ -89,7 +94,8 @@ end
 -- The record, read once per plan; nil when there is none.
 function budget.load(tx, id)
   local key = keys.budget(tx, id)
-  if tx.memo[key] then return tx.memo[key] end
+  local known = tx.memo[key] or tx:found(key)
+  if known then return known end
   local stored = tx:record(key)
   if stored == nil then return nil end
   local r = packed.open_budget(key, stored)
@@ -100,6 +106,7 @@ function budget.load(tx, id)
   b.used, b.held, b.base = amounts_of(b, r.used, key, "used"), amounts_of(b, r.held, key, "held"), amounts_of(b, r.base, key, "base")
   b.actions, b.past = r.actions and cmsgpack.unpack(r.actions) or {}, r.past and cmsgpack.unpack(r.past) or {}
   tx.memo[key] = b
+  tx:keep(key, b)
   return b
 end
 

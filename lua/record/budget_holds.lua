@@ -11,11 +11,19 @@ local function timer(id, reservation) return "hold:" .. id .. ":" .. reservation
 
 -- Fields of the hash: a holder as `<execution>:<holder>` with its amounts and the reservations made under it; a reservation as its
 -- id with its amounts, its end or false, and its holder or false.
-function holds.of_holder(tx, id, member)
-  local packed = tx:hget(keys.budget_holds(tx, id), member)
-  if packed == nil then return nil end
+local function opened(packed)
   local l = cmsgpack.unpack(packed)
   return { amounts = budget.map(l[1]), reservations = l[2] }
+end
+
+function holds.of_holder(tx, id, member)
+  local packed = tx:hget(keys.budget_holds(tx, id), member)
+  return packed and opened(packed) or nil
+end
+
+-- What some holders hold, as it is stored; false for one that holds nothing. None of it has changed in this plan.
+function holds.of_holders(tx, id, members)
+  return tx:hmget(keys.budget_holds(tx, id), members)
 end
 
 function holds.put_holder(tx, id, member, hold)
@@ -72,12 +80,12 @@ function holds.drop_reservation(tx, path, reservation, hold)
   end
 end
 
--- Drops a holder and all it reserved; answers whether it held anything.
-function holds.drop_holder(tx, path, member)
+-- Drops a holder and all it reserved; `stored` is what it holds. Answers whether it held anything.
+function holds.drop_holder(tx, path, member, stored)
   local id = path[1].id
   tx:zrem(keys.holders(tx, budget.set(id)), member)
-  local hold = holds.of_holder(tx, id, member)
-  if hold == nil then return false end
+  if not stored then return false end
+  local hold = opened(stored)
   tx:hdel(keys.budget_holds(tx, id), member)
   holds.give_back(tx, path, hold.amounts)
   for _, reservation in ipairs(hold.reservations) do

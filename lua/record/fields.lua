@@ -13,6 +13,8 @@ return {
     -- `path` is "namespace/lane", `digest` that of what was submitted; `input` says that there is one, `tags` are a packed flat list.
     "path text!", "kind kind!", "created time_ms!", "queue queue!", "retention duration_ms!",
     "phase phase!", "prio priority!", "score int!", "updated time_ms!", "wake time_ms", "digest text!", "input count", "tags bytes",
+    -- What must admit it (record/asks.lua), and what has (record/holds.lua).
+    "asks bytes", "holds bytes",
     -- The last attempt and its lease, and what ended it.
     "attempt attempt_index|", "attempt_id attempt_id", "attempt_type attempt_type", "attempt_state attempt_state", "started time_ms",
     "lease_id lease_id", "epoch epoch", "worker instance", "worker_id worker_id", "lease_until time_ms", "lease_ttl lease_ttl_ms",
@@ -24,8 +26,8 @@ return {
     { "flow_id flow_id", "key text", "number count", "nested flow_id", "parent_id execution_id", "parent_close text" },
     -- Why and since when it does not run, until when, and how it goes on.
     { "reason blocking_reason", "detail bytes", "since time_ms", "delay time_ms", "start_by time_ms", "start_within duration_ms", "deadline time_ms", "next text", "resume count", "ready time_ms", "fair int", "fair_end int", "fairness_key text" },
-    -- What must admit it, and what has.
-    { "grant grant_id", "grant_worker instance", "grant_until time_ms", "grants count", "holds bytes", "wanted bytes", "budgets [budget_ref]", "quotas [quota_ref]", "requires [text]", "prefers [text]" },
+    -- Its grant, how many it had, what a budget refused it, and which workers it wants.
+    { "grant grant_id", "grant_worker instance", "grant_until time_ms", "grants count", "wanted bytes", "requires [text]", "prefers [text]" },
     -- Limits that were given, and what went wrong so far. When and why the last attempt ended, unless it ended with the execution.
     { "timeout duration_ms", "timeout_at time_ms", "time_left duration_ms", "max_reclaims count", "max_replays count", "failure bytes", "failures count", "reclaims count", "replays count", "tier count", "progress bytes", "cancel_by time_ms", "cancel_reason text", "yield count", "renewals count", "ended_value int", "lane_retry retry", "attempt_ended time_ms", "attempt_failure bytes" },
     -- Waiting, and what came of it. The wait itself, the open waitpoints and what answered them are a record of their own.

@@ -1,5 +1,6 @@
 -- The sets an execution stands in while it is granted or runs: its lane's slots, quotas, budgets. The record names them from the
 -- grant on, and the call that ends the grant or the lease owes each set its release: no way out of either can forget it.
+local asks = require "record.asks"
 local keys = require "lib.keys"
 local outbox = require "lib.outbox"
 
@@ -11,18 +12,16 @@ function holds.of_lane(path)
   return "lane:" .. path
 end
 
-function holds.of_quota(id, digest)
-  return "quota:" .. id .. ":" .. digest
-end
+holds.of_quota, holds.of_budget = asks.set_of_quota, asks.set_of_budget
 
-function holds.of_budget(id)
-  return "budget:" .. id
-end
+-- What most executions hold while they run: everything they name, under the id of their lease.
+holds.all = "*"
 
--- Stored as { holder, sets, sets to keep while the attempt is set aside, those kept so far as { { holder, set }, … } }. A kept
--- set outlives the lease that entered it, so it goes with the holder id of that lease.
+-- Stored as `all`, or as { holder, sets, sets to keep while the attempt is set aside, those kept so far as { { holder, set }, … } }. A
+-- kept set outlives the lease that entered it, so it goes with the holder id of that lease.
 local function noted(rec)
   if rec.holds == nil then return { sets = {}, keep = {}, kept = {} } end
+  if rec.holds == holds.all then return { holder = rec.lease_id, sets = asks.of(rec).sets, keep = {}, kept = {} } end
   local list = cmsgpack.unpack(rec.holds)
   return { holder = list[1] or nil, sets = list[2], keep = list[3] or {}, kept = list[4] or {} }
 end
@@ -59,19 +58,18 @@ function holds.needed(rec, copy)
     if not contains(sets, set) and not is_kept(h, set) then sets[#sets + 1] = set end
   end
   if copy and copy.max_active then add(holds.of_lane(copy.path)) end
-  for _, ref in ipairs(rec.quotas or {}) do add(holds.of_quota(ref.quota_id, keys.digest(ref.key))) end
-  for _, ref in ipairs(rec.budgets or {}) do add(holds.of_budget(ref.budget_id)) end
+  for _, set in ipairs(asks.of(rec).sets) do add(set) end
   return sets
 end
 
--- The quotas of the execution that have to admit it: not those whose slot it kept.
+-- The quotas of the execution that have to admit it: not those whose slot it kept. Nil when it names none.
 function holds.asked_quotas(rec)
-  if rec.quotas == nil then return nil end
-  local h, refs = noted(rec), {}
-  for _, ref in ipairs(rec.quotas) do
+  local h, named, refs = noted(rec), asks.of(rec).quotas, {}
+  if #h.kept == 0 then return #named > 0 and named or nil end
+  for _, ref in ipairs(named) do
     if not is_kept(h, holds.of_quota(ref.quota_id, keys.digest(ref.key))) then refs[#refs + 1] = ref end
   end
-  return refs
+  return #named > 0 and refs or nil
 end
 
 -- A budget refused a report and set the attempt aside: it is asked for that much before the attempt goes on. Without this, any
@@ -80,11 +78,13 @@ function holds.want(rec, budget_id, amounts)
   rec.wanted = cmsgpack.pack({ budget_id, amounts })
 end
 
--- The budgets of the execution, with the estimates they have to admit.
+-- The budgets of the execution, with the estimates they have to admit. Nil when it names none.
 function holds.asked_budgets(rec)
-  if rec.wanted == nil then return rec.budgets end
+  local named = asks.of(rec).budgets
+  if #named == 0 then return nil end
+  if rec.wanted == nil then return named end
   local wanted, refs = cmsgpack.unpack(rec.wanted), {}
-  for i, ref in ipairs(rec.budgets or {}) do
+  for i, ref in ipairs(named) do
     refs[i] = ref
     if ref.budget_id == wanted[1] then
       local estimate = {}
@@ -123,7 +123,9 @@ end
 -- Adds a set to what a running execution holds; one that held nothing is known there by its lease.
 function holds.join(rec, set)
   local h = noted(rec)
-  h.sets[#h.sets + 1] = set
+  local sets = { unpack(h.sets) }
+  sets[#sets + 1] = set
+  h.sets = sets
   h.holder = h.holder or rec.lease_id
   store(rec, h)
 end
@@ -184,7 +186,7 @@ function holds.near(tx, set)
 end
 
 local function owe(tx, rec, holder, set, unused)
-  if holds.near(tx, set) then return tx:owe("release", { set = set, execution_id = rec.id, holder_id = holder, unused = unused or nil }) end
+  if holds.near(tx, set) then return tx:owe("release", set, rec.id, holder, unused or nil) end
   holds.owe_later(tx, rec.id, holder, set, unused)
 end
 

@@ -95,7 +95,7 @@ function packed.close_budget(rec)
   return pack({ rec.definition, rec.version, rec.created, rec.period, rec.since, rec.rooms, rec.wide, rec.told, rec.next_reset or false, rec.approved or false, rec.refused or false, rec.soft_told or false, rec.passed or false, rec.used, rec.held, rec.base, rec.actions or false, rec.past or false })
 end
 
-local function open_execution(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, a19, a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, a33, a34, a35, a36, ...)
+local function open_execution(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, a19, a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, a33, a34, a35, a36, a37, a38, ...)
   if not a1 or not a2 or not a3 or not a4 or not a5 or not a6 or not a7 or not a8 or not a9 or not a11 then missing(key, { "path", "kind", "created", "queue", "retention", "phase", "prio", "score", "updated", "digest" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil, a6 or nil, a7 or nil, a8 or nil, a9 or nil, a11 or nil) end
   local rec = {
     path = a1,
@@ -111,57 +111,59 @@ local function open_execution(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11,
     digest = a11,
     input = a12 or nil,
     tags = a13 or nil,
-    attempt = a14 or nil,
-    attempt_id = a15 or nil,
-    attempt_type = a16 or nil,
-    attempt_state = a17 or nil,
-    started = a18 or nil,
-    lease_id = a19 or nil,
-    epoch = a20 or nil,
-    worker = a21 or nil,
-    worker_id = a22 or nil,
-    lease_until = a23 or nil,
-    lease_ttl = a24 or nil,
-    ended_by = a25 or nil,
-    ended = a26 or nil,
-    outcome = a27 or nil,
-    result = a28 or nil,
+    asks = a14 or nil,
+    holds = a15 or nil,
+    attempt = a16 or nil,
+    attempt_id = a17 or nil,
+    attempt_type = a18 or nil,
+    attempt_state = a19 or nil,
+    started = a20 or nil,
+    lease_id = a21 or nil,
+    epoch = a22 or nil,
+    worker = a23 or nil,
+    worker_id = a24 or nil,
+    lease_until = a25 or nil,
+    lease_ttl = a26 or nil,
+    ended_by = a27 or nil,
+    ended = a28 or nil,
+    outcome = a29 or nil,
+    result = a30 or nil,
     id = nil,
     was_phase = nil,
     was_place = nil,
     was_score = nil,
   }
-  if a29 then
-    rec.flow_id, rec.key, rec.number, rec.nested, rec.parent_id, rec.parent_close =
-      a29[1] or nil, a29[2] or nil, a29[3] or nil, a29[4] or nil, a29[5] or nil, a29[6] or nil
-  end
-  if a30 then
-    rec.reason, rec.detail, rec.since, rec.delay, rec.start_by, rec.start_within, rec.deadline, rec.next, rec.resume, rec.ready, rec.fair, rec.fair_end, rec.fairness_key =
-      a30[1] or nil, a30[2] or nil, a30[3] or nil, a30[4] or nil, a30[5] or nil, a30[6] or nil, a30[7] or nil, a30[8] or nil, a30[9] or nil, a30[10] or nil, a30[11] or nil, a30[12] or nil, a30[13] or nil
-  end
   if a31 then
-    rec.grant, rec.grant_worker, rec.grant_until, rec.grants, rec.holds, rec.wanted, rec.budgets, rec.quotas, rec.requires, rec.prefers =
-      a31[1] or nil, a31[2] or nil, a31[3] or nil, a31[4] or nil, a31[5] or nil, a31[6] or nil, a31[7] or nil, a31[8] or nil, a31[9] or nil, a31[10] or nil
+    rec.flow_id, rec.key, rec.number, rec.nested, rec.parent_id, rec.parent_close =
+      a31[1] or nil, a31[2] or nil, a31[3] or nil, a31[4] or nil, a31[5] or nil, a31[6] or nil
   end
   if a32 then
-    rec.timeout, rec.timeout_at, rec.time_left, rec.max_reclaims, rec.max_replays, rec.failure, rec.failures, rec.reclaims, rec.replays, rec.tier, rec.progress, rec.cancel_by, rec.cancel_reason, rec.yield, rec.renewals, rec.ended_value, rec.lane_retry, rec.attempt_ended, rec.attempt_failure =
-      a32[1] or nil, a32[2] or nil, a32[3] or nil, a32[4] or nil, a32[5] or nil, a32[6] or nil, a32[7] or nil, a32[8] or nil, a32[9] or nil, a32[10] or nil, a32[11] or nil, a32[12] or nil, a32[13] or nil, a32[14] or nil, a32[15] or nil, a32[16] or nil, a32[17] or nil, a32[18] or nil, a32[19] or nil
+    rec.reason, rec.detail, rec.since, rec.delay, rec.start_by, rec.start_within, rec.deadline, rec.next, rec.resume, rec.ready, rec.fair, rec.fair_end, rec.fairness_key =
+      a32[1] or nil, a32[2] or nil, a32[3] or nil, a32[4] or nil, a32[5] or nil, a32[6] or nil, a32[7] or nil, a32[8] or nil, a32[9] or nil, a32[10] or nil, a32[11] or nil, a32[12] or nil, a32[13] or nil
   end
   if a33 then
-    rec.waits, rec.wait_until, rec.open_due, rec.continued, rec.signals =
-      a33[1] or nil, a33[2] or nil, a33[3] or nil, a33[4] or nil, a33[5] or nil
+    rec.grant, rec.grant_worker, rec.grant_until, rec.grants, rec.wanted, rec.requires, rec.prefers =
+      a33[1] or nil, a33[2] or nil, a33[3] or nil, a33[4] or nil, a33[5] or nil, a33[6] or nil, a33[7] or nil
   end
   if a34 then
-    rec.frames, rec.streams, rec.tailed, rec.max_frames, rec.attempt_frames =
-      a34[1] or nil, a34[2] or nil, a34[3] or nil, a34[4] or nil, a34[5] or nil
+    rec.timeout, rec.timeout_at, rec.time_left, rec.max_reclaims, rec.max_replays, rec.failure, rec.failures, rec.reclaims, rec.replays, rec.tier, rec.progress, rec.cancel_by, rec.cancel_reason, rec.yield, rec.renewals, rec.ended_value, rec.lane_retry, rec.attempt_ended, rec.attempt_failure =
+      a34[1] or nil, a34[2] or nil, a34[3] or nil, a34[4] or nil, a34[5] or nil, a34[6] or nil, a34[7] or nil, a34[8] or nil, a34[9] or nil, a34[10] or nil, a34[11] or nil, a34[12] or nil, a34[13] or nil, a34[14] or nil, a34[15] or nil, a34[16] or nil, a34[17] or nil, a34[18] or nil, a34[19] or nil
   end
   if a35 then
-    rec.deps, rec.inbound, rec.passes, rec.outs, rec.reached, rec.halted, rec.fault, rec.verdict, rec.hidden, rec.bound, rec.freed, rec.kids, rec.awaiting, rec.owed =
-      a35[1] or nil, a35[2] or nil, a35[3] or nil, a35[4] or nil, a35[5] or nil, a35[6] or nil, a35[7] or nil, a35[8] or nil, a35[9] or nil, a35[10] or nil, a35[11] or nil, a35[12] or nil, a35[13] or nil, a35[14] or nil
+    rec.waits, rec.wait_until, rec.open_due, rec.continued, rec.signals =
+      a35[1] or nil, a35[2] or nil, a35[3] or nil, a35[4] or nil, a35[5] or nil
   end
   if a36 then
+    rec.frames, rec.streams, rec.tailed, rec.max_frames, rec.attempt_frames =
+      a36[1] or nil, a36[2] or nil, a36[3] or nil, a36[4] or nil, a36[5] or nil
+  end
+  if a37 then
+    rec.deps, rec.inbound, rec.passes, rec.outs, rec.reached, rec.halted, rec.fault, rec.verdict, rec.hidden, rec.bound, rec.freed, rec.kids, rec.awaiting, rec.owed =
+      a37[1] or nil, a37[2] or nil, a37[3] or nil, a37[4] or nil, a37[5] or nil, a37[6] or nil, a37[7] or nil, a37[8] or nil, a37[9] or nil, a37[10] or nil, a37[11] or nil, a37[12] or nil, a37[13] or nil, a37[14] or nil
+  end
+  if a38 then
     rec.more, rec.spilled, rec.waited, rec.result_far, rec.result_in, rec.input_in, rec.reports, rec.webhook, rec.hook, rec.said =
-      a36[1] or nil, a36[2] or nil, a36[3] or nil, a36[4] or nil, a36[5] or nil, a36[6] or nil, a36[7] or nil, a36[8] or nil, a36[9] or nil, a36[10] or nil
+      a38[1] or nil, a38[2] or nil, a38[3] or nil, a38[4] or nil, a38[5] or nil, a38[6] or nil, a38[7] or nil, a38[8] or nil, a38[9] or nil, a38[10] or nil
   end
   if select("#", ...) > 0 then rec.tail = { ... } end
   return rec
@@ -183,9 +185,9 @@ function packed.close_execution(rec)
     g2 = { rec.reason or false, rec.detail or false, rec.since or false, rec.delay or false, rec.start_by or false, rec.start_within or false, rec.deadline or false, rec.next or false, rec.resume or false, rec.ready or false, rec.fair or false, rec.fair_end or false, rec.fairness_key or false }
   end
   local g3 = false
-  if rec.grant or rec.grant_worker or rec.grant_until or rec.grants or rec.holds or rec.wanted or rec.budgets or rec.quotas or rec.requires or rec.prefers
+  if rec.grant or rec.grant_worker or rec.grant_until or rec.grants or rec.wanted or rec.requires or rec.prefers
   then
-    g3 = { rec.grant or false, rec.grant_worker or false, rec.grant_until or false, rec.grants or false, rec.holds or false, rec.wanted or false, rec.budgets or false, rec.quotas or false, rec.requires or false, rec.prefers or false }
+    g3 = { rec.grant or false, rec.grant_worker or false, rec.grant_until or false, rec.grants or false, rec.wanted or false, rec.requires or false, rec.prefers or false }
   end
   local g4 = false
   if rec.timeout or rec.timeout_at or rec.time_left or rec.max_reclaims or rec.max_replays or rec.failure or rec.failures or rec.reclaims or rec.replays or rec.tier or rec.progress or rec.cancel_by or rec.cancel_reason or rec.yield or rec.renewals or rec.ended_value or rec.lane_retry or rec.attempt_ended or rec.attempt_failure
@@ -212,11 +214,11 @@ function packed.close_execution(rec)
   then
     g8 = { rec.more or false, rec.spilled or false, rec.waited or false, rec.result_far or false, rec.result_in or false, rec.input_in or false, rec.reports or false, rec.webhook or false, rec.hook or false, rec.said or false }
   end
-  if rec.tail then return with_tail({ rec.path, rec.kind, rec.created, rec.queue, rec.retention, rec.phase, rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false, rec.tags or false, rec.attempt or false, rec.attempt_id or false, rec.attempt_type or false, rec.attempt_state or false, rec.started or false, rec.lease_id or false, rec.epoch or false, rec.worker or false, rec.worker_id or false, rec.lease_until or false, rec.lease_ttl or false, rec.ended_by or false, rec.ended or false, rec.outcome or false, rec.result or false, g1, g2, g3, g4, g5, g6, g7, g8 }, 36, rec.tail) end
-  if g1 or g2 or g3 or g4 or g5 or g6 or g7 or g8 then return pack({ rec.path, rec.kind, rec.created, rec.queue, rec.retention, rec.phase, rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false, rec.tags or false, rec.attempt or false, rec.attempt_id or false, rec.attempt_type or false, rec.attempt_state or false, rec.started or false, rec.lease_id or false, rec.epoch or false, rec.worker or false, rec.worker_id or false, rec.lease_until or false, rec.lease_ttl or false, rec.ended_by or false, rec.ended or false, rec.outcome or false, rec.result or false, g1, g2, g3, g4, g5, g6, g7, g8 }) end
-  if rec.attempt == nil and rec.ended == nil then return pack({ rec.path, rec.kind, rec.created, rec.queue, rec.retention, rec.phase, rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false, rec.tags or false }) end
-  if rec.ended == nil then return pack({ rec.path, rec.kind, rec.created, rec.queue, rec.retention, rec.phase, rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false, rec.tags or false, rec.attempt or false, rec.attempt_id or false, rec.attempt_type or false, rec.attempt_state or false, rec.started or false, rec.lease_id or false, rec.epoch or false, rec.worker or false, rec.worker_id or false, rec.lease_until or false, rec.lease_ttl or false, rec.ended_by or false }) end
-  return pack({ rec.path, rec.kind, rec.created, rec.queue, rec.retention, rec.phase, rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false, rec.tags or false, rec.attempt or false, rec.attempt_id or false, rec.attempt_type or false, rec.attempt_state or false, rec.started or false, rec.lease_id or false, rec.epoch or false, rec.worker or false, rec.worker_id or false, rec.lease_until or false, rec.lease_ttl or false, rec.ended_by or false, rec.ended or false, rec.outcome or false, rec.result or false })
+  if rec.tail then return with_tail({ rec.path, rec.kind, rec.created, rec.queue, rec.retention, rec.phase, rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false, rec.tags or false, rec.asks or false, rec.holds or false, rec.attempt or false, rec.attempt_id or false, rec.attempt_type or false, rec.attempt_state or false, rec.started or false, rec.lease_id or false, rec.epoch or false, rec.worker or false, rec.worker_id or false, rec.lease_until or false, rec.lease_ttl or false, rec.ended_by or false, rec.ended or false, rec.outcome or false, rec.result or false, g1, g2, g3, g4, g5, g6, g7, g8 }, 38, rec.tail) end
+  if g1 or g2 or g3 or g4 or g5 or g6 or g7 or g8 then return pack({ rec.path, rec.kind, rec.created, rec.queue, rec.retention, rec.phase, rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false, rec.tags or false, rec.asks or false, rec.holds or false, rec.attempt or false, rec.attempt_id or false, rec.attempt_type or false, rec.attempt_state or false, rec.started or false, rec.lease_id or false, rec.epoch or false, rec.worker or false, rec.worker_id or false, rec.lease_until or false, rec.lease_ttl or false, rec.ended_by or false, rec.ended or false, rec.outcome or false, rec.result or false, g1, g2, g3, g4, g5, g6, g7, g8 }) end
+  if rec.attempt == nil and rec.ended == nil then return pack({ rec.path, rec.kind, rec.created, rec.queue, rec.retention, rec.phase, rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false, rec.tags or false, rec.asks or false, rec.holds or false }) end
+  if rec.ended == nil then return pack({ rec.path, rec.kind, rec.created, rec.queue, rec.retention, rec.phase, rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false, rec.tags or false, rec.asks or false, rec.holds or false, rec.attempt or false, rec.attempt_id or false, rec.attempt_type or false, rec.attempt_state or false, rec.started or false, rec.lease_id or false, rec.epoch or false, rec.worker or false, rec.worker_id or false, rec.lease_until or false, rec.lease_ttl or false, rec.ended_by or false }) end
+  return pack({ rec.path, rec.kind, rec.created, rec.queue, rec.retention, rec.phase, rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false, rec.tags or false, rec.asks or false, rec.holds or false, rec.attempt or false, rec.attempt_id or false, rec.attempt_type or false, rec.attempt_state or false, rec.started or false, rec.lease_id or false, rec.epoch or false, rec.worker or false, rec.worker_id or false, rec.lease_until or false, rec.lease_ttl or false, rec.ended_by or false, rec.ended or false, rec.outcome or false, rec.result or false })
 end
 
 local function open_flow(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, a19, a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, a33, a34, a35, a36, a37, a38, a39, a40, a41, a42, a43, ...)

@@ -1,4 +1,5 @@
 -- A quota: what each of its keys allows, and which keys are in use.
+local holds = require "record.holds"
 local keys = require "lib.keys"
 local packed = require "record.packed"
 local timers = require "index.timers"
@@ -23,7 +24,7 @@ end
 -- The quota, read once per plan; one that is being deleted is found only by those who ask for it.
 function quota.load(tx, id, deleted_too)
   local key = keys.quota(tx, id)
-  local q = tx.memo[key]
+  local q = tx.memo[key] or tx:found(key)
   if q == nil then
     local stored = tx:record(key)
     if stored == nil then return nil end
@@ -31,6 +32,7 @@ function quota.load(tx, id, deleted_too)
     q.id, q.packed = id, q.definition
     q.definition = unpack_definition(id, q.packed)
     tx.memo[key] = q
+    tx:keep(key, q)
   end
   if q.deleted and not deleted_too then return nil end
   return q
@@ -77,6 +79,11 @@ function quota.digest(key)
     digests[key], digest_count = digest, digest_count + 1
   end
   return digest
+end
+
+-- The set that stays with an execution under a key while its attempt is set aside; nil when none does.
+function quota.kept_set(q, key)
+  return q.definition.hold_while_suspended and holds.of_quota(q.id, quota.digest(key)) or nil
 end
 
 -- Plans the entry of a key that comes into use.

@@ -1,6 +1,7 @@
 -- The typed forms of an execution that replies carry.
 local keys = require "lib.keys"
 local limits = require "lib.limits"
+local asks = require "record.asks"
 local attempt = require "record.attempt"
 local children = require "record.children"
 local execution = require "record.execution"
@@ -66,7 +67,7 @@ function view.whole(tx, rec)
   v.retry, v.attempt_timeout_ms = spec.retry(tx, rec), rec.timeout
   v.max_reclaims, v.max_replays = rec.max_reclaims or limits.reclaims_default, rec.max_replays or limits.replays_default
   v.reclaim_count, v.replay_count, v.fallback_index, v.fallbacks = rec.reclaims or 0, rec.replays or 0, rec.tier, said.fallbacks or {}
-  v.budgets, v.quotas, v.retention_ms, v.max_frames = rec.budgets or {}, rec.quotas or {}, rec.retention, rec.max_frames or limits.frames_default
+  v.budgets, v.quotas, v.retention_ms, v.max_frames = asks.of(rec).budgets, asks.of(rec).quotas, rec.retention, rec.max_frames or limits.frames_default
   v.trace_parent, v.completion_webhook, v.operator_actions = said.trace_parent, rec.webhook, more.actions(tx, rec)
   v.suspension, v.past_suspensions = suspension.typed(rec), suspension.past(rec)
   v.waitpoints, v.signals = waitpoint.typed_open(rec), signals.count(rec)

@@ -1,8 +1,8 @@
 -- Admission inside a claim: where quotas and budgets share the store with executions, they are asked on the way.
 --
--- An execution that asks is { id, holder, number, score, quotas, budgets }. What becomes of it is noted with it: `entered` lists the
--- sets that took it in, `keep` those of them that stay with it while its attempt is set aside. `refused` is why it has to wait,
--- `undecided` that a quota or budget could not be asked.
+-- An execution that asks is a candidate of `transition.ask`, with what it names (`quotas`, `budgets`) and what became of it so far:
+-- `entered` lists the sets that took it in, `keep` those of them that stay with it while its attempt is set aside. `refused` is why it
+-- has to wait, `undecided` that a quota or budget could not be asked.
 local ask = require "transition.ask"
 local event = require "lib.event"
 local execution = require "record.execution"
@@ -15,142 +15,145 @@ local admit = {}
 
 local format = string.format
 
+-- An execution that asks for what is `named` ({ quotas, budgets }), under the id of the lease it would get. `v` are the values of a
+-- plain record, with its input.
+function admit.asker(id, lease_id, grants, score, named, bytes, v, input)
+  return {
+    execution_id = id, holder_id = lease_id, expires_at = holders.open_ended, fresh = true, number = (grants or 0) + 1, score = score,
+    named = named, entered = {}, bytes = bytes, v = v, input = input,
+    -- Set while it asks, and by its claim.
+    key = nil, weight = nil, estimate = nil, set = nil, member = nil, admitted = nil, wall = nil, refused = nil, undecided = nil, keep = nil,
+    place = nil, turn = nil, queue = nil,
+  }
+end
+
 local function refuse(one, reason, facts)
   local detail = {}
   for name, value in pairs(facts) do detail[name] = type(value) == "number" and format("%.0f", value) or value end
   one.refused = { reason = reason, detail = detail }
 end
 
--- Who asks whom: for each quota or budget, in the order of their ids, the executions that name it, each with its reference.
-local function askers(asking, name, id_of)
-  local groups, known = {}, {}
-  for _, one in ipairs(asking) do
-    for _, ref in ipairs(one[name] or {}) do
-      local id = ref[id_of]
-      local group = known[id]
-      if group == nil then
-        group = { id = id }
-        known[id], groups[#groups + 1] = group, group
-      end
-      group[#group + 1] = { one = one, ref = ref }
-    end
-  end
-  if #groups > 1 then table.sort(groups, function(a, b) return a.id < b.id end) end
-  return groups
-end
-
--- Those of a group that nothing has refused, and what they ask for.
-local function still_open(group, candidate_of)
-  local open, candidates = {}, {}
-  for _, asker in ipairs(group) do
-    local one = asker.one
-    if one.refused == nil and not one.undecided then
-      local candidate = candidate_of(one, asker.ref)
-      if candidate then
-        open[#open + 1], candidates[#candidates + 1] = asker, candidate
-      end
-    end
-  end
-  return open, candidates
-end
-
-local function enter(one, set)
-  one.entered[#one.entered + 1] = set
-end
-
-local function quota_candidate(one, ref)
+-- Says what is asked for, and answers false when that need not be asked.
+local function asks_quota(one, ref)
   local set = holds.of_quota(ref.quota_id, quota.digest(ref.key))
   -- Naming a key twice asks for it once.
   for _, entered in ipairs(one.entered) do
-    if entered == set then return nil end
+    if entered == set then return false end
   end
-  return {
-    execution_id = one.id, holder_id = one.holder, expires_at = holders.open_ended, key = ref.key, number = one.number, score = one.score, weight = ref.weight or 1, set = set, fresh = true,
-  }
+  one.key, one.weight, one.set = ref.key, ref.weight or 1, set
+  return true
 end
 
-local function budget_candidate(one, ref)
-  return { execution_id = one.id, holder_id = one.holder, expires_at = holders.open_ended, estimate = ref.estimate, fresh = true }
+local function asks_budget(one, ref)
+  one.estimate, one.set = ref.estimate, holds.of_budget(ref.budget_id)
+  return true
 end
 
-local function asked_of(tx, work, id, candidates)
-  return work(tx, id, candidates) or "absent"
+-- Those that nothing has refused, ready to ask for what they name under this id. One that names it twice asks in turn.
+local function ready_to_ask(asking, field, id_of, id, turn, asks)
+  local open, again = {}, false
+  for _, one in ipairs(asking) do
+    if one.refused == nil and not one.undecided then
+      local seen = 0
+      for _, ref in ipairs(one.named[field]) do
+        if ref[id_of] == id then
+          seen = seen + 1
+          if seen == turn then
+            one.admitted, one.wall = nil, nil
+            if asks(one, ref) then open[#open + 1] = one end
+          end
+        end
+      end
+      again = again or seen > turn
+    end
+  end
+  return open, again
 end
 
-local function ask_quota(tx, group)
-  local open, candidates = still_open(group, quota_candidate)
-  if #open == 0 then return end
-  local answers = tx:visit(tx:route_of_quota(group.id), asked_of, ask.quota, group.id, candidates)
-  for i, asker in ipairs(open) do
-    local one, answer = asker.one, answers and answers[i]
-    if answers == "absent" then
-      refuse(one, "waiting_for_quota", { quota_id = group.id, problem = "not found" })
-    elseif answer == nil or (not answer.admitted and answer.part == nil) then
-      one.undecided = true
-    elseif answer.admitted then
-      enter(one, candidates[i].set)
-      if answer.keep then one.keep[#one.keep + 1] = answer.keep end
+-- The ids that are named, in order.
+local function named(asking, field, id_of)
+  local ids, known = {}, {}
+  for _, one in ipairs(asking) do
+    for _, ref in ipairs(one.named[field]) do
+      local id = ref[id_of]
+      if not known[id] then
+        known[id], ids[#ids + 1] = true, id
+      end
+    end
+  end
+  if #ids > 1 then table.sort(ids) end
+  return ids
+end
+
+local function quota_refused(id, one)
+  local w = one.wall
+  return { quota_id = id, key = one.key, part = w.part, used = w.used, limit = w.limit, next_at = w.next_at }
+end
+
+local function budget_refused(_, one)
+  local w = one.wall
+  return { budget_id = w.budget_id, dimension = w.dimension, refusal = w.refusal, used = w.used, limit = w.limit, rooms = w.rooms }
+end
+
+-- Notes what was said. `answer` is nil when nothing could be asked, and false when there is nothing of that id.
+local function note(asked, answer, id, reason, id_of, facts)
+  for _, one in ipairs(asked) do
+    if answer == false then
+      refuse(one, reason, { [id_of] = id, problem = "not found" })
+    elseif one.admitted and answer then
+      one.entered[#one.entered + 1] = one.set
+      local kept = answer ~= true and quota.kept_set(answer, one.key)
+      if kept then
+        one.keep = one.keep or {}
+        one.keep[#one.keep + 1] = kept
+      end
+    elseif one.wall and answer then
+      refuse(one, reason, facts(id, one))
     else
-      refuse(one, "waiting_for_quota", {
-        quota_id = group.id, key = candidates[i].key, part = answer.part, used = answer.used, limit = answer.limit, next_at = answer.next_at,
-      })
+      one.undecided = true
     end
   end
 end
 
-local function ask_budget(tx, group)
-  local open, candidates = still_open(group, budget_candidate)
-  if #open == 0 then return end
-  local answers = tx:visit(tx:route_of_budget(group.id), asked_of, ask.budget, group.id, candidates)
-  for i, asker in ipairs(open) do
-    local one, answer = asker.one, answers and answers[i]
-    if answers == "absent" then
-      refuse(one, "waiting_for_budget", { budget_id = group.id, problem = "not found" })
-    elseif answer == nil then
-      one.undecided = true
-    elseif answer.admitted then
-      enter(one, holds.of_budget(group.id))
-    else
-      refuse(one, "waiting_for_budget", {
-        budget_id = answer.budget_id or group.id, dimension = answer.dimension, refusal = answer.refusal, used = answer.used, limit = answer.limit, rooms = answer.rooms,
-      })
+local function visit_quota(tx, id, asked) return ask.quota(tx, id, asked) or false end
+
+local function ask_all(tx, asking, field, id_of, asks, route_of, visit, reason, facts)
+  for _, id in ipairs(named(asking, field, id_of)) do
+    local turn, again = 1, true
+    while again do
+      local open
+      open, again = ready_to_ask(asking, field, id_of, id, turn, asks)
+      if #open > 0 then note(open, tx:visit(route_of(tx, id), visit, id, open), id, reason, id_of, facts) end
+      turn = turn + 1
     end
   end
-end
-
--- An execution that asks.
-function admit.asking(rec, holder)
-  return {
-    id = rec.id, holder = holder, number = (rec.grants or 0) + 1, score = rec.score, quotas = holds.asked_quotas(rec), budgets = holds.asked_budgets(rec),
-    entered = {}, keep = {},
-  }
 end
 
 -- Asks every quota that is named, then every budget, the next only for what those before it let pass.
 function admit.all(tx, asking)
-  for _, group in ipairs(askers(asking, "quotas", "quota_id")) do ask_quota(tx, group) end
-  for _, group in ipairs(askers(asking, "budgets", "budget_id")) do ask_budget(tx, group) end
+  ask_all(tx, asking, "quotas", "quota_id", asks_quota, tx.route_of_quota, visit_quota, "waiting_for_quota", quota_refused)
+  ask_all(tx, asking, "budgets", "budget_id", asks_budget, tx.route_of_budget, ask.budget, "waiting_for_budget", budget_refused)
 end
 
 -- Notes with a record what took it in. It starts in the same plan.
 function admit.note(rec, one)
   rec.grants = one.number
-  holds.note(rec, one.holder, one.entered)
-  if #one.keep > 0 then holds.keep_aside(rec, one.keep) end
+  holds.note(rec, one.holder_id, one.entered)
+  if one.keep then holds.keep_aside(rec, one.keep) end
 end
 
 -- One that was let in cannot start: what let it in gets it back.
 function admit.withdraw(tx, one)
-  for _, set in ipairs(one.entered) do tx:owe("release", { set = set, execution_id = one.id, holder_id = one.holder, unused = true }) end
+  for _, set in ipairs(one.entered) do tx:owe("release", set, one.execution_id, one.holder_id, true) end
   return { withdrawn = true }
 end
 
 -- An execution that was not let in waits, with the reason; one about which nothing was decided stays where it is. What let it in
 -- before gets it back.
 function admit.turn_away(tx, one)
-  local rec = execution.load(tx, one.id)
+  local rec = execution.load(tx, one.execution_id)
   rec.grants = one.number
-  if #one.entered > 0 then holds.note(rec, one.holder, one.entered) end
+  if #one.entered > 0 then holds.note(rec, one.holder_id, one.entered) end
   local refused = one.refused
   if refused then execution.block(rec, refused.reason, spec.flatten(refused.detail), tx.now) end
   execution.save(tx, rec)

@@ -50,8 +50,17 @@ function give_back.budget(tx, id, items)
     for _, item in ipairs(items) do tx:zrem(keys.holders(tx, budget.set(id)), holders.member(item)) end
     return 0
   end
+  local members, seen = {}, {}
   for _, item in ipairs(items) do
-    if budget_holds.drop_holder(tx, path, holders.member(item)) then count = count + 1 end
+    local member = holders.member(item)
+    if not seen[member] then
+      seen[member], members[#members + 1] = true, member
+    end
+  end
+  if #members == 0 then return 0 end
+  local stored = budget_holds.of_holders(tx, id, members)
+  for i, member in ipairs(members) do
+    if budget_holds.drop_holder(tx, path, member, stored[i]) then count = count + 1 end
   end
   if count > 0 then budget.save_all(tx, path) end
   return count

@@ -1,4 +1,5 @@
 -- Turns a submission into an execution, or finds the one it repeats.
+local asks = require "record.asks"
 local keys = require "lib.keys"
 local reply = require "lib.reply"
 local event = require "lib.event"
@@ -183,7 +184,7 @@ function submit.new(tx, s, place)
   local requires, prefers = sorted_set(m.requires), sorted_set(m.prefers)
   local budgets, quotas = all_budgets(m.budgets, place.budgets), all_quotas(m.quotas)
   if requires or budgets or quotas then
-    rec.requires, rec.budgets, rec.quotas = requires, budgets, quotas
+    rec.requires, rec.asks = requires, asks.packed(quotas, budgets)
     rec.queue = queues.name(requires or {}, budgets ~= nil or quotas ~= nil)
   end
   if prefers then

@@ -3,13 +3,14 @@ local event = require "lib.event"
 local keys = require "lib.keys"
 local reply = require "lib.reply"
 local awaits = require "index.awaits"
+local asks = require "record.asks"
 local execution = require "record.execution"
 local runnable = require "transition.runnable"
 local spec = require "record.spec"
 
 -- What an execution asks of the budget; nil when it names another one below it, or reported to it unasked.
 local function named(rec, id)
-  for _, ref in ipairs(rec.budgets or {}) do
+  for _, ref in ipairs(asks.of(rec).budgets) do
     if ref.budget_id == id then return ref end
   end
 end

@@ -3303,7 +3303,7 @@ wire_reply! {
 wire_call!(AwaitResult -> AwaitResultReply, "ff_await_result", read_only: false);
 
 wire_struct! {
-    /// Leases up to `max` of the best executions of a lane in this partition to a worker, among those whose requirements it covers and which need no admission. A repetition has the same lease ids and is answered with the leases that live. Inputs and passed results together stay within 4 MiB, but one task is always handed out. A lane with max_active is reached by grants only.
+    /// Leases up to `max` of the best executions of a lane in this partition to a worker, among those whose requirements it covers. Quotas and budgets are asked on the way where they share the store; elsewhere what needs admission is reached by grants only. A repetition has the same lease ids and is answered with the leases that live. Inputs and passed results together stay within 4 MiB, but one task is always handed out. A lane with max_active is reached by grants only.
     ///
     /// Calls `ff_claim_executions`.
     /// Refused with `try_again`.
@@ -8121,6 +8121,8 @@ wire_record! {
         digest ("digest"): String,
         input ("input"): Option<i64>,
         tags ("tags"): Option<Bytes>,
+        asks ("asks"): Option<Bytes>,
+        holds ("holds"): Option<Bytes>,
         attempt ("attempt"): Option<i64>,
         attempt_id ("attempt_id"): Option<AttemptId>,
         attempt_type ("attempt_type"): Option<AttemptType>,
@@ -8164,10 +8166,7 @@ wire_record! {
         grant_worker ("grant_worker"): Option<String>,
         grant_until ("grant_until"): Option<i64>,
         grants ("grants"): Option<i64>,
-        holds ("holds"): Option<Bytes>,
         wanted ("wanted"): Option<Bytes>,
-        budgets ("budgets"): Option<Vec<BudgetRef>>,
-        quotas ("quotas"): Option<Vec<QuotaRef>>,
         requires ("requires"): Option<Vec<String>>,
         prefers ("prefers"): Option<Vec<String>>,
         ]

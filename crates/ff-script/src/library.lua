@@ -1,15 +1,15 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 49, hash = "7dc4f4e4a7e7d990a4b56a7bf89f44183ab0596467982cff548ad07ecd9f0520" }
+local LIBRARY = { number = 50, hash = "8c09264b3673e72d548ae7ce958b0c8af5d56d4f5b6f230c2da02e7ea6475643" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
 -- Every module of the library, in reading order: the bundle is made of these, and booting requires each.
 return {
   "lib.limits", "lib.errors", "lib.types", "lib.check", "lib.define", "lib.reply", "lib.tx", "lib.keys", "lib.id", "lib.backoff", "lib.event", "lib.outbox",
-  "record.fields", "record.packed", "record.spec", "record.more", "record.waits", "record.lane", "record.holds", "record.quota", "record.flow", "record.execution", "record.dependencies", "record.children", "record.signals", "record.waitpoint", "record.suspension", "record.frames", "record.attempt", "record.fence", "record.view", "record.waitpoint_view", "record.worker", "record.tally",
+  "record.fields", "record.packed", "record.spec", "record.asks", "record.more", "record.waits", "record.lane", "record.holds", "record.quota", "record.flow", "record.execution", "record.dependencies", "record.children", "record.signals", "record.waitpoint", "record.suspension", "record.frames", "record.attempt", "record.fence", "record.view", "record.waitpoint_view", "record.worker", "record.tally",
   "index.queues", "index.awaits", "index.gone", "index.home", "index.leases", "index.timers", "index.lists", "index.fair", "index.holders", "index.room", "index.inbox", "record.budget", "record.budget_holds",
-  "transition.runnable", "transition.score", "transition.plain", "transition.submit", "transition.owed", "transition.stop", "transition.resolve", "transition.aftermath", "transition.walk", "transition.grow", "transition.reopen", "transition.choose", "transition.grant", "transition.start", "transition.consume", "transition.block", "transition.renew", "transition.unblock", "transition.ask", "transition.give_back", "transition.admit", "transition.pay",
+  "transition.runnable", "transition.score", "transition.plain", "transition.submit", "transition.owed", "transition.stop", "transition.resolve", "transition.aftermath", "transition.walk", "transition.grow", "transition.reopen", "transition.choose", "transition.grant", "transition.start", "transition.consume", "transition.block", "transition.renew", "transition.unblock", "transition.ask", "transition.give_back", "transition.admit", "transition.take", "transition.pay",
   "transition.complete", "transition.finish", "transition.retry", "transition.interrupt", "transition.retire", "transition.condition", "transition.suspend",
   "transition.resume", "transition.signal", "transition.due",
   "execution.submit", "execution.complete", "execution.fail", "execution.cancel", "execution.cancel_attempt",
@@ -1136,7 +1136,7 @@ function Tx:list(kind, marks, executions, budgets, quotas)
   self.kind, self.guard, self.listen = kind, marks % 2 == 1, marks % 4 >= 2
   self.step_by_step = LIBRARY.test and marks >= 4
   self.list_now, self.list_now_us = sec * 1000 + floor(usec / 1000), sec * 1000000 + usec
-  self.route, self.lanes, self.said, self.answers = nil, {}, nil, {}
+  self.route, self.lanes, self.said, self.answers, self.visited, self.visiting = nil, {}, nil, {}, {}, nil
 end
 
 -- Turns to another partition: what was planned for the one before is written. False when it could not be.
@@ -1148,12 +1148,13 @@ local function turn(self, route)
   return fine
 end
 
--- Begins the operation at this place of the list.
+-- Begins the operation at this place of the list. What visits found may be changed by it in its own way.
 function Tx:operation(at, route, now)
   if route ~= self.route then
     self.at = nil
     turn(self, route)
   end
+  if not self.visiting and next(self.visited) then self.visited = {} end
   number = number + 1
   self.at, self.calls, self.memo, self.messages, self.lost = at, 1, {}, nil, nil
   self.now, self.now_us = self.list_now, self.list_now_us
@@ -1165,7 +1166,16 @@ end
 function Tx:reset()
   if join_count > 0 or count > settled then take_back() end
   event_count, debt_count, hedge_count = event_settled, debt_settled, hedge_settled
-  self.memo, self.messages, self.lanes = {}, nil, {}
+  self.memo, self.messages, self.lanes, self.visited = {}, nil, {}, {}
+end
+
+-- What an earlier visit of this list found under a key, and left there: visits come back to the same quota again and again.
+function Tx:found(key)
+  return self.visiting and self.visited[key] or nil
+end
+
+function Tx:keep(key, record)
+  if self.visiting then self.visited[key] = record end
 end
 
 function Tx:read(...)
@@ -1766,7 +1776,10 @@ function Tx:flush()
     last[command[2]], before[command], order[i] = nil, nil, nil
   end
   count, settled, owners = 0, 0, 0
-  if lost then lose(self, lost) end
+  if lost then
+    lose(self, lost)
+    self.visited = {}
+  end
   hedge_count, hedge_settled = 0, 0
   if lost then return false end
   if event_done == 0 then self.event_owner = first_owner end
@@ -1833,8 +1846,10 @@ function Tx:visit(route, work, ...)
   self.memo, self.messages = {}, nil
   if begin_host then begin_host(self.at, route) end
   if not fine then error(unwritten, 0) end
+  self.visiting = true
   fine, answer = pcall(work, self, ...)
   if fine then self:finish() else self:reset() end
+  self.visiting = nil
   if settle_host then settle_host(fine and "ok" or "raised") end
   local written = turn(self, home)
   self.memo, self.messages = {}, messages
@@ -1843,18 +1858,26 @@ function Tx:visit(route, work, ...)
   if fine then return answer end
 end
 
--- The running operation owes something to another partition of the same store: `what` says how it is paid.
-function Tx:owe(what, debt)
-  debt.what, debt.at, debt.home, debt.now = what, self.at, self.route, self.now
-  debt_count = debt_count + 1
-  debts[debt_count] = debt
+local function debt_of(self, what, set, execution_id, holder_id, unused)
+  return {
+    what = what, set = set, execution_id = execution_id, holder_id = holder_id, unused = unused, at = self.at, home = self.route, now = self.now,
+    key_digest = nil, void = nil,
+  }
 end
 
--- It owes this if its writes fail.
-function Tx:hedge(what, debt)
-  debt.what, debt.at, debt.home, debt.now = what, self.at, self.route, self.now
-  hedge_count = hedge_count + 1
-  hedges[hedge_count] = debt
+-- The running operation owes something to another partition of the same store: a set the release of a holder that perhaps never ran
+-- (`release`), or an execution the call of a quota (`call`).
+function Tx:owe(what, set, execution_id, holder_id, unused)
+  debt_count = debt_count + 1
+  debts[debt_count] = debt_of(self, what, set, execution_id, holder_id, unused)
+end
+
+-- These sets let an execution in that starts now: they get it back if that cannot be written.
+function Tx:hedge(sets, execution_id, holder_id)
+  for i = 1, #sets do
+    hedge_count = hedge_count + 1
+    hedges[hedge_count] = debt_of(self, "release", sets[i], execution_id, holder_id, true)
+  end
 end
 
 -- How much finished operations owe.
@@ -1880,13 +1903,13 @@ end
 
 -- Runs `work(tx, ...)` in a partition on behalf of an operation that was answered. False when it raised, or could not be written.
 function Tx:pay(route, debt, work, ...)
+  self.visiting, self.paying = true, true
   self:operation(debt.at, route, debt.now)
-  self.paying = true
   local fine = pcall(work, self, ...)
   if fine then self:finish() else self:reset() end
   if settle_host then settle_host(fine and "ok" or "raised") end
   fine = self:flush() and fine
-  self.paying, self.at = nil, nil
+  self.visiting, self.paying, self.at = nil, nil, nil
   return fine
 end
 
@@ -2253,6 +2276,8 @@ return {
     -- `path` is "namespace/lane", `digest` that of what was submitted; `input` says that there is one, `tags` are a packed flat list.
     "path text!", "kind kind!", "created time_ms!", "queue queue!", "retention duration_ms!",
     "phase phase!", "prio priority!", "score int!", "updated time_ms!", "wake time_ms", "digest text!", "input count", "tags bytes",
+    -- What must admit it (record/asks.lua), and what has (record/holds.lua).
+    "asks bytes", "holds bytes",
     -- The last attempt and its lease, and what ended it.
     "attempt attempt_index|", "attempt_id attempt_id", "attempt_type attempt_type", "attempt_state attempt_state", "started time_ms",
     "lease_id lease_id", "epoch epoch", "worker instance", "worker_id worker_id", "lease_until time_ms", "lease_ttl lease_ttl_ms",
@@ -2264,8 +2289,8 @@ return {
     { "flow_id flow_id", "key text", "number count", "nested flow_id", "parent_id execution_id", "parent_close text" },
     -- Why and since when it does not run, until when, and how it goes on.
     { "reason blocking_reason", "detail bytes", "since time_ms", "delay time_ms", "start_by time_ms", "start_within duration_ms", "deadline time_ms", "next text", "resume count", "ready time_ms", "fair int", "fair_end int", "fairness_key text" },
-    -- What must admit it, and what has.
-    { "grant grant_id", "grant_worker instance", "grant_until time_ms", "grants count", "holds bytes", "wanted bytes", "budgets [budget_ref]", "quotas [quota_ref]", "requires [text]", "prefers [text]" },
+    -- Its grant, how many it had, what a budget refused it, and which workers it wants.
+    { "grant grant_id", "grant_worker instance", "grant_until time_ms", "grants count", "wanted bytes", "requires [text]", "prefers [text]" },
     -- Limits that were given, and what went wrong so far. When and why the last attempt ended, unless it ended with the execution.
     { "timeout duration_ms", "timeout_at time_ms", "time_left duration_ms", "max_reclaims count", "max_replays count", "failure bytes", "failures count", "reclaims count", "replays count", "tier count", "progress bytes", "cancel_by time_ms", "cancel_reason text", "yield count", "renewals count", "ended_value int", "lane_retry retry", "attempt_ended time_ms", "attempt_failure bytes" },
     -- Waiting, and what came of it. The wait itself, the open waitpoints and what answered them are a record of their own.
@@ -2447,7 +2472,7 @@ function packed.close_budget(rec)
   return pack({ rec.definition, rec.version, rec.created, rec.period, rec.since, rec.rooms, rec.wide, rec.told, rec.next_reset or false, rec.approved or false, rec.refused or false, rec.soft_told or false, rec.passed or false, rec.used, rec.held, rec.base, rec.actions or false, rec.past or false })
 end
 
-local function open_execution(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, a19, a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, a33, a34, a35, a36, ...)
+local function open_execution(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, a19, a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, a33, a34, a35, a36, a37, a38, ...)
   if not a1 or not a2 or not a3 or not a4 or not a5 or not a6 or not a7 or not a8 or not a9 or not a11 then missing(key, { "path", "kind", "created", "queue", "retention", "phase", "prio", "score", "updated", "digest" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil, a6 or nil, a7 or nil, a8 or nil, a9 or nil, a11 or nil) end
   local rec = {
     path = a1,
@@ -2463,57 +2488,59 @@ local function open_execution(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11,
     digest = a11,
     input = a12 or nil,
     tags = a13 or nil,
-    attempt = a14 or nil,
-    attempt_id = a15 or nil,
-    attempt_type = a16 or nil,
-    attempt_state = a17 or nil,
-    started = a18 or nil,
-    lease_id = a19 or nil,
-    epoch = a20 or nil,
-    worker = a21 or nil,
-    worker_id = a22 or nil,
-    lease_until = a23 or nil,
-    lease_ttl = a24 or nil,
-    ended_by = a25 or nil,
-    ended = a26 or nil,
-    outcome = a27 or nil,
-    result = a28 or nil,
+    asks = a14 or nil,
+    holds = a15 or nil,
+    attempt = a16 or nil,
+    attempt_id = a17 or nil,
+    attempt_type = a18 or nil,
+    attempt_state = a19 or nil,
+    started = a20 or nil,
+    lease_id = a21 or nil,
+    epoch = a22 or nil,
+    worker = a23 or nil,
+    worker_id = a24 or nil,
+    lease_until = a25 or nil,
+    lease_ttl = a26 or nil,
+    ended_by = a27 or nil,
+    ended = a28 or nil,
+    outcome = a29 or nil,
+    result = a30 or nil,
     id = nil,
     was_phase = nil,
     was_place = nil,
     was_score = nil,
   }
-  if a29 then
-    rec.flow_id, rec.key, rec.number, rec.nested, rec.parent_id, rec.parent_close =
-      a29[1] or nil, a29[2] or nil, a29[3] or nil, a29[4] or nil, a29[5] or nil, a29[6] or nil
-  end
-  if a30 then
-    rec.reason, rec.detail, rec.since, rec.delay, rec.start_by, rec.start_within, rec.deadline, rec.next, rec.resume, rec.ready, rec.fair, rec.fair_end, rec.fairness_key =
-      a30[1] or nil, a30[2] or nil, a30[3] or nil, a30[4] or nil, a30[5] or nil, a30[6] or nil, a30[7] or nil, a30[8] or nil, a30[9] or nil, a30[10] or nil, a30[11] or nil, a30[12] or nil, a30[13] or nil
-  end
   if a31 then
-    rec.grant, rec.grant_worker, rec.grant_until, rec.grants, rec.holds, rec.wanted, rec.budgets, rec.quotas, rec.requires, rec.prefers =
-      a31[1] or nil, a31[2] or nil, a31[3] or nil, a31[4] or nil, a31[5] or nil, a31[6] or nil, a31[7] or nil, a31[8] or nil, a31[9] or nil, a31[10] or nil
+    rec.flow_id, rec.key, rec.number, rec.nested, rec.parent_id, rec.parent_close =
+      a31[1] or nil, a31[2] or nil, a31[3] or nil, a31[4] or nil, a31[5] or nil, a31[6] or nil
   end
   if a32 then
-    rec.timeout, rec.timeout_at, rec.time_left, rec.max_reclaims, rec.max_replays, rec.failure, rec.failures, rec.reclaims, rec.replays, rec.tier, rec.progress, rec.cancel_by, rec.cancel_reason, rec.yield, rec.renewals, rec.ended_value, rec.lane_retry, rec.attempt_ended, rec.attempt_failure =
-      a32[1] or nil, a32[2] or nil, a32[3] or nil, a32[4] or nil, a32[5] or nil, a32[6] or nil, a32[7] or nil, a32[8] or nil, a32[9] or nil, a32[10] or nil, a32[11] or nil, a32[12] or nil, a32[13] or nil, a32[14] or nil, a32[15] or nil, a32[16] or nil, a32[17] or nil, a32[18] or nil, a32[19] or nil
+    rec.reason, rec.detail, rec.since, rec.delay, rec.start_by, rec.start_within, rec.deadline, rec.next, rec.resume, rec.ready, rec.fair, rec.fair_end, rec.fairness_key =
+      a32[1] or nil, a32[2] or nil, a32[3] or nil, a32[4] or nil, a32[5] or nil, a32[6] or nil, a32[7] or nil, a32[8] or nil, a32[9] or nil, a32[10] or nil, a32[11] or nil, a32[12] or nil, a32[13] or nil
   end
   if a33 then
-    rec.waits, rec.wait_until, rec.open_due, rec.continued, rec.signals =
-      a33[1] or nil, a33[2] or nil, a33[3] or nil, a33[4] or nil, a33[5] or nil
+    rec.grant, rec.grant_worker, rec.grant_until, rec.grants, rec.wanted, rec.requires, rec.prefers =
+      a33[1] or nil, a33[2] or nil, a33[3] or nil, a33[4] or nil, a33[5] or nil, a33[6] or nil, a33[7] or nil
   end
   if a34 then
-    rec.frames, rec.streams, rec.tailed, rec.max_frames, rec.attempt_frames =
-      a34[1] or nil, a34[2] or nil, a34[3] or nil, a34[4] or nil, a34[5] or nil
+    rec.timeout, rec.timeout_at, rec.time_left, rec.max_reclaims, rec.max_replays, rec.failure, rec.failures, rec.reclaims, rec.replays, rec.tier, rec.progress, rec.cancel_by, rec.cancel_reason, rec.yield, rec.renewals, rec.ended_value, rec.lane_retry, rec.attempt_ended, rec.attempt_failure =
+      a34[1] or nil, a34[2] or nil, a34[3] or nil, a34[4] or nil, a34[5] or nil, a34[6] or nil, a34[7] or nil, a34[8] or nil, a34[9] or nil, a34[10] or nil, a34[11] or nil, a34[12] or nil, a34[13] or nil, a34[14] or nil, a34[15] or nil, a34[16] or nil, a34[17] or nil, a34[18] or nil, a34[19] or nil
   end
   if a35 then
-    rec.deps, rec.inbound, rec.passes, rec.outs, rec.reached, rec.halted, rec.fault, rec.verdict, rec.hidden, rec.bound, rec.freed, rec.kids, rec.awaiting, rec.owed =
-      a35[1] or nil, a35[2] or nil, a35[3] or nil, a35[4] or nil, a35[5] or nil, a35[6] or nil, a35[7] or nil, a35[8] or nil, a35[9] or nil, a35[10] or nil, a35[11] or nil, a35[12] or nil, a35[13] or nil, a35[14] or nil
+    rec.waits, rec.wait_until, rec.open_due, rec.continued, rec.signals =
+      a35[1] or nil, a35[2] or nil, a35[3] or nil, a35[4] or nil, a35[5] or nil
   end
   if a36 then
+    rec.frames, rec.streams, rec.tailed, rec.max_frames, rec.attempt_frames =
+      a36[1] or nil, a36[2] or nil, a36[3] or nil, a36[4] or nil, a36[5] or nil
+  end
+  if a37 then
+    rec.deps, rec.inbound, rec.passes, rec.outs, rec.reached, rec.halted, rec.fault, rec.verdict, rec.hidden, rec.bound, rec.freed, rec.kids, rec.awaiting, rec.owed =
+      a37[1] or nil, a37[2] or nil, a37[3] or nil, a37[4] or nil, a37[5] or nil, a37[6] or nil, a37[7] or nil, a37[8] or nil, a37[9] or nil, a37[10] or nil, a37[11] or nil, a37[12] or nil, a37[13] or nil, a37[14] or nil
+  end
+  if a38 then
     rec.more, rec.spilled, rec.waited, rec.result_far, rec.result_in, rec.input_in, rec.reports, rec.webhook, rec.hook, rec.said =
-      a36[1] or nil, a36[2] or nil, a36[3] or nil, a36[4] or nil, a36[5] or nil, a36[6] or nil, a36[7] or nil, a36[8] or nil, a36[9] or nil, a36[10] or nil
+      a38[1] or nil, a38[2] or nil, a38[3] or nil, a38[4] or nil, a38[5] or nil, a38[6] or nil, a38[7] or nil, a38[8] or nil, a38[9] or nil, a38[10] or nil
   end
   if select("#", ...) > 0 then rec.tail = { ... } end
   return rec
@@ -2535,9 +2562,9 @@ function packed.close_execution(rec)
     g2 = { rec.reason or false, rec.detail or false, rec.since or false, rec.delay or false, rec.start_by or false, rec.start_within or false, rec.deadline or false, rec.next or false, rec.resume or false, rec.ready or false, rec.fair or false, rec.fair_end or false, rec.fairness_key or false }
   end
   local g3 = false
-  if rec.grant or rec.grant_worker or rec.grant_until or rec.grants or rec.holds or rec.wanted or rec.budgets or rec.quotas or rec.requires or rec.prefers
+  if rec.grant or rec.grant_worker or rec.grant_until or rec.grants or rec.wanted or rec.requires or rec.prefers
   then
-    g3 = { rec.grant or false, rec.grant_worker or false, rec.grant_until or false, rec.grants or false, rec.holds or false, rec.wanted or false, rec.budgets or false, rec.quotas or false, rec.requires or false, rec.prefers or false }
+    g3 = { rec.grant or false, rec.grant_worker or false, rec.grant_until or false, rec.grants or false, rec.wanted or false, rec.requires or false, rec.prefers or false }
   end
   local g4 = false
   if rec.timeout or rec.timeout_at or rec.time_left or rec.max_reclaims or rec.max_replays or rec.failure or rec.failures or rec.reclaims or rec.replays or rec.tier or rec.progress or rec.cancel_by or rec.cancel_reason or rec.yield or rec.renewals or rec.ended_value or rec.lane_retry or rec.attempt_ended or rec.attempt_failure
@@ -2564,11 +2591,11 @@ function packed.close_execution(rec)
   then
     g8 = { rec.more or false, rec.spilled or false, rec.waited or false, rec.result_far or false, rec.result_in or false, rec.input_in or false, rec.reports or false, rec.webhook or false, rec.hook or false, rec.said or false }
   end
-  if rec.tail then return with_tail({ rec.path, rec.kind, rec.created, rec.queue, rec.retention, rec.phase, rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false, rec.tags or false, rec.attempt or false, rec.attempt_id or false, rec.attempt_type or false, rec.attempt_state or false, rec.started or false, rec.lease_id or false, rec.epoch or false, rec.worker or false, rec.worker_id or false, rec.lease_until or false, rec.lease_ttl or false, rec.ended_by or false, rec.ended or false, rec.outcome or false, rec.result or false, g1, g2, g3, g4, g5, g6, g7, g8 }, 36, rec.tail) end
-  if g1 or g2 or g3 or g4 or g5 or g6 or g7 or g8 then return pack({ rec.path, rec.kind, rec.created, rec.queue, rec.retention, rec.phase, rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false, rec.tags or false, rec.attempt or false, rec.attempt_id or false, rec.attempt_type or false, rec.attempt_state or false, rec.started or false, rec.lease_id or false, rec.epoch or false, rec.worker or false, rec.worker_id or false, rec.lease_until or false, rec.lease_ttl or false, rec.ended_by or false, rec.ended or false, rec.outcome or false, rec.result or false, g1, g2, g3, g4, g5, g6, g7, g8 }) end
-  if rec.attempt == nil and rec.ended == nil then return pack({ rec.path, rec.kind, rec.created, rec.queue, rec.retention, rec.phase, rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false, rec.tags or false }) end
-  if rec.ended == nil then return pack({ rec.path, rec.kind, rec.created, rec.queue, rec.retention, rec.phase, rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false, rec.tags or false, rec.attempt or false, rec.attempt_id or false, rec.attempt_type or false, rec.attempt_state or false, rec.started or false, rec.lease_id or false, rec.epoch or false, rec.worker or false, rec.worker_id or false, rec.lease_until or false, rec.lease_ttl or false, rec.ended_by or false }) end
-  return pack({ rec.path, rec.kind, rec.created, rec.queue, rec.retention, rec.phase, rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false, rec.tags or false, rec.attempt or false, rec.attempt_id or false, rec.attempt_type or false, rec.attempt_state or false, rec.started or false, rec.lease_id or false, rec.epoch or false, rec.worker or false, rec.worker_id or false, rec.lease_until or false, rec.lease_ttl or false, rec.ended_by or false, rec.ended or false, rec.outcome or false, rec.result or false })
+  if rec.tail then return with_tail({ rec.path, rec.kind, rec.created, rec.queue, rec.retention, rec.phase, rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false, rec.tags or false, rec.asks or false, rec.holds or false, rec.attempt or false, rec.attempt_id or false, rec.attempt_type or false, rec.attempt_state or false, rec.started or false, rec.lease_id or false, rec.epoch or false, rec.worker or false, rec.worker_id or false, rec.lease_until or false, rec.lease_ttl or false, rec.ended_by or false, rec.ended or false, rec.outcome or false, rec.result or false, g1, g2, g3, g4, g5, g6, g7, g8 }, 38, rec.tail) end
+  if g1 or g2 or g3 or g4 or g5 or g6 or g7 or g8 then return pack({ rec.path, rec.kind, rec.created, rec.queue, rec.retention, rec.phase, rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false, rec.tags or false, rec.asks or false, rec.holds or false, rec.attempt or false, rec.attempt_id or false, rec.attempt_type or false, rec.attempt_state or false, rec.started or false, rec.lease_id or false, rec.epoch or false, rec.worker or false, rec.worker_id or false, rec.lease_until or false, rec.lease_ttl or false, rec.ended_by or false, rec.ended or false, rec.outcome or false, rec.result or false, g1, g2, g3, g4, g5, g6, g7, g8 }) end
+  if rec.attempt == nil and rec.ended == nil then return pack({ rec.path, rec.kind, rec.created, rec.queue, rec.retention, rec.phase, rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false, rec.tags or false, rec.asks or false, rec.holds or false }) end
+  if rec.ended == nil then return pack({ rec.path, rec.kind, rec.created, rec.queue, rec.retention, rec.phase, rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false, rec.tags or false, rec.asks or false, rec.holds or false, rec.attempt or false, rec.attempt_id or false, rec.attempt_type or false, rec.attempt_state or false, rec.started or false, rec.lease_id or false, rec.epoch or false, rec.worker or false, rec.worker_id or false, rec.lease_until or false, rec.lease_ttl or false, rec.ended_by or false }) end
+  return pack({ rec.path, rec.kind, rec.created, rec.queue, rec.retention, rec.phase, rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false, rec.tags or false, rec.asks or false, rec.holds or false, rec.attempt or false, rec.attempt_id or false, rec.attempt_type or false, rec.attempt_state or false, rec.started or false, rec.lease_id or false, rec.epoch or false, rec.worker or false, rec.worker_id or false, rec.lease_until or false, rec.lease_ttl or false, rec.ended_by or false, rec.ended or false, rec.outcome or false, rec.result or false })
 end
 
 local function open_flow(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, a19, a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, a33, a34, a35, a36, a37, a38, a39, a40, a41, a42, a43, ...)
@@ -2920,6 +2947,78 @@ end
 return spec
 end
 
+source["record.asks"] = function(require, LIBRARY)
+-- What must admit an execution: the quotas and budgets it names. Stored as one text, which many executions share.
+local keys = require "lib.keys"
+local spec = require "record.spec"
+
+local asks = {}
+
+local pack, unpack_ = cmsgpack.pack, cmsgpack.unpack
+
+-- The names of the sets in which executions are held.
+function asks.set_of_quota(id, digest) return "quota:" .. id .. ":" .. digest end
+function asks.set_of_budget(id) return "budget:" .. id end
+
+-- { { quota, key, weight } … }, { { budget, estimate as a flat list or false } … }; nil when nothing is named.
+function asks.packed(quotas, budgets)
+  if quotas == nil and budgets == nil then return nil end
+  local some, others = {}, {}
+  for i, ref in ipairs(quotas or {}) do some[i] = { ref.quota_id, ref.key, ref.weight or 1 } end
+  for i, ref in ipairs(budgets or {}) do others[i] = { ref.budget_id, ref.estimate and spec.flatten(ref.estimate) or false } end
+  return pack({ some, others })
+end
+
+local function map_of(flat)
+  local map = {}
+  for i = 1, #flat, 2 do map[flat[i]] = flat[i + 1] end
+  return map
+end
+
+local function opened(text)
+  local stored = unpack_(text)
+  local o = { quotas = {}, budgets = {}, sets = {} }
+  local function enter(set)
+    for _, known in ipairs(o.sets) do
+      if known == set then return end
+    end
+    o.sets[#o.sets + 1] = set
+  end
+  for i, ref in ipairs(stored[1]) do
+    o.quotas[i] = { quota_id = ref[1], key = ref[2], weight = ref[3] }
+    enter(asks.set_of_quota(ref[1], keys.digest(ref[2])))
+  end
+  for i, ref in ipairs(stored[2]) do
+    o.budgets[i] = { budget_id = ref[1], estimate = ref[2] and map_of(ref[2]) or nil }
+    enter(asks.set_of_budget(ref[1]))
+  end
+  return o
+end
+
+local nothing = { quotas = {}, budgets = {}, sets = {} }
+-- A few texts as they were opened.
+local known, count = {}, 0
+
+-- { quotas, budgets, sets }: references as they were submitted, and the names of the sets that hold the execution while it runs. Nobody
+-- changes any of it.
+function asks.open(text)
+  if not text then return nothing end
+  local o = known[text]
+  if o == nil then
+    if count >= 256 then known, count = {}, 0 end
+    o = opened(text)
+    known[text], count = o, count + 1
+  end
+  return o
+end
+
+function asks.of(rec)
+  return asks.open(rec.asks)
+end
+
+return asks
+end
+
 source["record.more"] = function(require, LIBRARY)
 -- What an execution keeps beside its record: its finished attempts but the last, and what operators did. Read when something asks
 -- for it.
@@ -3126,6 +3225,7 @@ end
 source["record.holds"] = function(require, LIBRARY)
 -- The sets an execution stands in while it is granted or runs: its lane's slots, quotas, budgets. The record names them from the
 -- grant on, and the call that ends the grant or the lease owes each set its release: no way out of either can forget it.
+local asks = require "record.asks"
 local keys = require "lib.keys"
 local outbox = require "lib.outbox"
 
@@ -3137,18 +3237,16 @@ function holds.of_lane(path)
   return "lane:" .. path
 end
 
-function holds.of_quota(id, digest)
-  return "quota:" .. id .. ":" .. digest
-end
+holds.of_quota, holds.of_budget = asks.set_of_quota, asks.set_of_budget
 
-function holds.of_budget(id)
-  return "budget:" .. id
-end
+-- What most executions hold while they run: everything they name, under the id of their lease.
+holds.all = "*"
 
--- Stored as { holder, sets, sets to keep while the attempt is set aside, those kept so far as { { holder, set }, … } }. A kept
--- set outlives the lease that entered it, so it goes with the holder id of that lease.
+-- Stored as `all`, or as { holder, sets, sets to keep while the attempt is set aside, those kept so far as { { holder, set }, … } }. A
+-- kept set outlives the lease that entered it, so it goes with the holder id of that lease.
 local function noted(rec)
   if rec.holds == nil then return { sets = {}, keep = {}, kept = {} } end
+  if rec.holds == holds.all then return { holder = rec.lease_id, sets = asks.of(rec).sets, keep = {}, kept = {} } end
   local list = cmsgpack.unpack(rec.holds)
   return { holder = list[1] or nil, sets = list[2], keep = list[3] or {}, kept = list[4] or {} }
 end
@@ -3185,19 +3283,18 @@ function holds.needed(rec, copy)
     if not contains(sets, set) and not is_kept(h, set) then sets[#sets + 1] = set end
   end
   if copy and copy.max_active then add(holds.of_lane(copy.path)) end
-  for _, ref in ipairs(rec.quotas or {}) do add(holds.of_quota(ref.quota_id, keys.digest(ref.key))) end
-  for _, ref in ipairs(rec.budgets or {}) do add(holds.of_budget(ref.budget_id)) end
+  for _, set in ipairs(asks.of(rec).sets) do add(set) end
   return sets
 end
 
--- The quotas of the execution that have to admit it: not those whose slot it kept.
+-- The quotas of the execution that have to admit it: not those whose slot it kept. Nil when it names none.
 function holds.asked_quotas(rec)
-  if rec.quotas == nil then return nil end
-  local h, refs = noted(rec), {}
-  for _, ref in ipairs(rec.quotas) do
+  local h, named, refs = noted(rec), asks.of(rec).quotas, {}
+  if #h.kept == 0 then return #named > 0 and named or nil end
+  for _, ref in ipairs(named) do
     if not is_kept(h, holds.of_quota(ref.quota_id, keys.digest(ref.key))) then refs[#refs + 1] = ref end
   end
-  return refs
+  return #named > 0 and refs or nil
 end
 
 -- A budget refused a report and set the attempt aside: it is asked for that much before the attempt goes on. Without this, any
@@ -3206,11 +3303,13 @@ function holds.want(rec, budget_id, amounts)
   rec.wanted = cmsgpack.pack({ budget_id, amounts })
 end
 
--- The budgets of the execution, with the estimates they have to admit.
+-- The budgets of the execution, with the estimates they have to admit. Nil when it names none.
 function holds.asked_budgets(rec)
-  if rec.wanted == nil then return rec.budgets end
+  local named = asks.of(rec).budgets
+  if #named == 0 then return nil end
+  if rec.wanted == nil then return named end
   local wanted, refs = cmsgpack.unpack(rec.wanted), {}
-  for i, ref in ipairs(rec.budgets or {}) do
+  for i, ref in ipairs(named) do
     refs[i] = ref
     if ref.budget_id == wanted[1] then
       local estimate = {}
@@ -3249,7 +3348,9 @@ end
 -- Adds a set to what a running execution holds; one that held nothing is known there by its lease.
 function holds.join(rec, set)
   local h = noted(rec)
-  h.sets[#h.sets + 1] = set
+  local sets = { unpack(h.sets) }
+  sets[#sets + 1] = set
+  h.sets = sets
   h.holder = h.holder or rec.lease_id
   store(rec, h)
 end
@@ -3310,7 +3411,7 @@ function holds.near(tx, set)
 end
 
 local function owe(tx, rec, holder, set, unused)
-  if holds.near(tx, set) then return tx:owe("release", { set = set, execution_id = rec.id, holder_id = holder, unused = unused or nil }) end
+  if holds.near(tx, set) then return tx:owe("release", set, rec.id, holder, unused or nil) end
   holds.owe_later(tx, rec.id, holder, set, unused)
 end
 
@@ -3357,6 +3458,7 @@ end
 
 source["record.quota"] = function(require, LIBRARY)
 -- A quota: what each of its keys allows, and which keys are in use.
+local holds = require "record.holds"
 local keys = require "lib.keys"
 local packed = require "record.packed"
 local timers = require "index.timers"
@@ -3381,7 +3483,7 @@ end
 -- The quota, read once per plan; one that is being deleted is found only by those who ask for it.
 function quota.load(tx, id, deleted_too)
   local key = keys.quota(tx, id)
-  local q = tx.memo[key]
+  local q = tx.memo[key] or tx:found(key)
   if q == nil then
     local stored = tx:record(key)
     if stored == nil then return nil end
@@ -3389,6 +3491,7 @@ function quota.load(tx, id, deleted_too)
     q.id, q.packed = id, q.definition
     q.definition = unpack_definition(id, q.packed)
     tx.memo[key] = q
+    tx:keep(key, q)
   end
   if q.deleted and not deleted_too then return nil end
   return q
@@ -3435,6 +3538,11 @@ function quota.digest(key)
     digests[key], digest_count = digest, digest_count + 1
   end
   return digest
+end
+
+-- The set that stays with an execution under a key while its attempt is set aside; nil when none does.
+function quota.kept_set(q, key)
+  return q.definition.hold_while_suspended and holds.of_quota(q.id, quota.digest(key)) or nil
 end
 
 -- Plans the entry of a key that comes into use.
@@ -4703,6 +4811,7 @@ source["record.view"] = function(require, LIBRARY)
 -- The typed forms of an execution that replies carry.
 local keys = require "lib.keys"
 local limits = require "lib.limits"
+local asks = require "record.asks"
 local attempt = require "record.attempt"
 local children = require "record.children"
 local execution = require "record.execution"
@@ -4768,7 +4877,7 @@ function view.whole(tx, rec)
   v.retry, v.attempt_timeout_ms = spec.retry(tx, rec), rec.timeout
   v.max_reclaims, v.max_replays = rec.max_reclaims or limits.reclaims_default, rec.max_replays or limits.replays_default
   v.reclaim_count, v.replay_count, v.fallback_index, v.fallbacks = rec.reclaims or 0, rec.replays or 0, rec.tier, said.fallbacks or {}
-  v.budgets, v.quotas, v.retention_ms, v.max_frames = rec.budgets or {}, rec.quotas or {}, rec.retention, rec.max_frames or limits.frames_default
+  v.budgets, v.quotas, v.retention_ms, v.max_frames = asks.of(rec).budgets, asks.of(rec).quotas, rec.retention, rec.max_frames or limits.frames_default
   v.trace_parent, v.completion_webhook, v.operator_actions = said.trace_parent, rec.webhook, more.actions(tx, rec)
   v.suspension, v.past_suspensions = suspension.typed(rec), suspension.past(rec)
   v.waitpoints, v.signals = waitpoint.typed_open(rec), signals.count(rec)
@@ -5640,13 +5749,24 @@ function room.throttled(tx, id, digest)
   return was and was.throttled
 end
 
+-- A key that was saved before in this list, as it is now: nothing is decided yet.
+local function again(k)
+  k.enters, k.entered, k.leaves, k.left, k.waits, k.calls, k.absent = {}, {}, {}, {}, {}, {}, {}
+  k.called_passed, k.rate_passed, k.weighted_passed, k.reweighed, k.next_at, k.head_at, k.standing, k.front = nil, nil, nil, nil, nil, nil, nil, nil
+  k.touched = nil
+  return k
+end
+
 -- What a quota knows of a key, by its digest; `key` is the key itself where the caller knows it. Answers nil for a key that is
 -- not in use, unless `fresh` says that it is about to be.
 function room.load(tx, q, digest, key, fresh)
+  local set = holds.of_quota(q.id, digest)
+  local known = tx:found(set)
+  if known and known.now == tx.now then return again(known) end
   local was = opened(tx, q.id, digest)
   if was == nil and not fresh then return nil end
   local k = {
-    q = q, digest = digest, fresh = was == nil, was = was or {}, set = holds.of_quota(q.id, digest),
+    q = q, digest = digest, fresh = was == nil, was = was or {}, set = set, now = tx.now,
     -- What has been decided in this call and is written by room.save.
     enters = {}, entered = {}, leaves = {}, left = {}, waits = {}, calls = {}, absent = {},
   }
@@ -5834,11 +5954,11 @@ local function comes(k, id)
 end
 
 -- Decided about, written by room.save: so that whoever comes next in the call still finds everything it has to read.
-function room.admit(tx, k, member, candidate)
+function room.admit(tx, k, candidate)
   count(tx, k, candidate.weight)
   comes(k, candidate.execution_id)
-  k.enters[#k.enters + 1] = { member = member, candidate = candidate }
-  k.entered[member] = true
+  k.enters[#k.enters + 1] = candidate
+  if not candidate.fresh then k.entered[candidate.member] = true end
 end
 
 -- Refused: it waits in the order of its score. What can never pass waits for another definition.
@@ -5895,7 +6015,7 @@ end
 
 local function owe_call(tx, k, id, holder)
   if tx.executions then
-    tx:owe("call", { execution_id = id, holder_id = holder, set = k.set })
+    tx:owe("call", k.set, id, holder)
   else
     room.call_later(tx, id, holder, k.set)
   end
@@ -5993,17 +6113,16 @@ local function write_holders(tx, k)
       tx:hdel(k.weights, gone.member)
     end
   end
-  for _, one in ipairs(k.enters) do
-    local c = one.candidate
-    tx:zadd(k.holders, c.expires_at, one.member)
+  for _, c in ipairs(k.enters) do
+    tx:zadd(k.holders, c.expires_at, c.member)
     if c.expires_at < holders.open_ended then first = math.min(first or c.expires_at, c.expires_at) end
     if d.rate then
-      tx:zadd(k.rate, tx.now, one.member)
+      tx:zadd(k.rate, tx.now, c.member)
       k.newest = { score = tx.now }
     end
     if d.weighted then
-      tx:zadd(k.weighted, tx.now, one.member)
-      tx:hset(k.weights, { one.member, c.weight })
+      tx:zadd(k.weighted, tx.now, c.member)
+      tx:hput(k.weights, c.member, c.weight)
       k.heaviest = { score = tx.now }
     end
     leave_line(tx, k, c.execution_id)
@@ -6052,6 +6171,7 @@ local function write_record(tx, k)
   if k.fresh or k.tat ~= was.tat or k.throttled ~= was.throttled or k.sum ~= was.sum or k.wake ~= was.wake or k.called_at ~= was.called_at then
     local record = { key = k.key, tat = k.tat, throttled = k.throttled, sum = k.sum, wake = k.wake, called_at = k.called_at, tail = was.tail }
     tx:set(keys.quota_part(tx, k.q.id, "key", k.digest), packed.close_quota_key(record))
+    k.was, k.fresh = record, false
   end
 end
 
@@ -6088,12 +6208,16 @@ function room.save(tx, k, admission)
   end
   if at and at <= tx.now and k.waiting == 0 then
     if not k.fresh then forget(tx, k) end
+    tx:keep(k.set, nil)
     return
   end
   local entry = { id = room.timer(k.q.id, k.digest), wake = k.wake }
   timers.keep(tx, entry, at)
   k.wake = at
   write_record(tx, k)
+  -- A key with a line is read anew.
+  local quiet = #k.calls == 0 and #k.waits == 0 and #k.absent == 0 and k.called_at == nil and k.waiting == 0
+  tx:keep(k.set, quiet and k or nil)
 end
 
 -- The quota is gone: whoever waits is called, to be told so; who holds leaves by itself.
@@ -6195,7 +6319,12 @@ end
 
 -- A map of amounts as a flat list in the order of the names, and back.
 function budget.flat(amounts)
-  local flat = {}
+  local flat, first, n = {}, next(amounts)
+  if first == nil then return flat end
+  if next(amounts, first) == nil then
+    if n ~= 0 then flat[1], flat[2] = first, n end
+    return flat
+  end
   for _, name in ipairs(budget.sorted(amounts)) do
     if amounts[name] ~= 0 then
       flat[#flat + 1] = name
@@ -6260,7 +6389,8 @@ end
 -- The record, read once per plan; nil when there is none.
 function budget.load(tx, id)
   local key = keys.budget(tx, id)
-  if tx.memo[key] then return tx.memo[key] end
+  local known = tx.memo[key] or tx:found(key)
+  if known then return known end
   local stored = tx:record(key)
   if stored == nil then return nil end
   local r = packed.open_budget(key, stored)
@@ -6271,6 +6401,7 @@ function budget.load(tx, id)
   b.used, b.held, b.base = amounts_of(b, r.used, key, "used"), amounts_of(b, r.held, key, "held"), amounts_of(b, r.base, key, "base")
   b.actions, b.past = r.actions and cmsgpack.unpack(r.actions) or {}, r.past and cmsgpack.unpack(r.past) or {}
   tx.memo[key] = b
+  tx:keep(key, b)
   return b
 end
 
@@ -6593,11 +6724,19 @@ local function timer(id, reservation) return "hold:" .. id .. ":" .. reservation
 
 -- Fields of the hash: a holder as `<execution>:<holder>` with its amounts and the reservations made under it; a reservation as its
 -- id with its amounts, its end or false, and its holder or false.
-function holds.of_holder(tx, id, member)
-  local packed = tx:hget(keys.budget_holds(tx, id), member)
-  if packed == nil then return nil end
+local function opened(packed)
   local l = cmsgpack.unpack(packed)
   return { amounts = budget.map(l[1]), reservations = l[2] }
+end
+
+function holds.of_holder(tx, id, member)
+  local packed = tx:hget(keys.budget_holds(tx, id), member)
+  return packed and opened(packed) or nil
+end
+
+-- What some holders hold, as it is stored; false for one that holds nothing. None of it has changed in this plan.
+function holds.of_holders(tx, id, members)
+  return tx:hmget(keys.budget_holds(tx, id), members)
 end
 
 function holds.put_holder(tx, id, member, hold)
@@ -6654,12 +6793,12 @@ function holds.drop_reservation(tx, path, reservation, hold)
   end
 end
 
--- Drops a holder and all it reserved; answers whether it held anything.
-function holds.drop_holder(tx, path, member)
+-- Drops a holder and all it reserved; `stored` is what it holds. Answers whether it held anything.
+function holds.drop_holder(tx, path, member, stored)
   local id = path[1].id
   tx:zrem(keys.holders(tx, budget.set(id)), member)
-  local hold = holds.of_holder(tx, id, member)
-  if hold == nil then return false end
+  if not stored then return false end
+  local hold = opened(stored)
   tx:hdel(keys.budget_holds(tx, id), member)
   holds.give_back(tx, path, hold.amounts)
   for _, reservation in ipairs(hold.reservations) do
@@ -6799,7 +6938,8 @@ source["transition.plain"] = function(require, LIBRARY)
 -- its writes at once. Whatever is not plain is left to the general transitions, which would do the same step by step: a test runs
 -- both ways and compares what is stored.
 local keys = require "lib.keys"
-local event = require "lib.event"
+local admit = require "transition.admit"
+local asks = require "record.asks"
 local home = require "index.home"
 local holds = require "record.holds"
 local lane = require "record.lane"
@@ -6809,7 +6949,7 @@ local queues = require "index.queues"
 
 local plain = {}
 
-local pack, unpack_, values = cmsgpack.pack, cmsgpack.unpack, packed.values
+local pack, values = cmsgpack.pack, packed.values
 local select, floor, pairs = select, math.floor, pairs
 local active_from = home.active_from
 local week_ms = 604800000
@@ -6828,47 +6968,35 @@ local function created(id)
   return { bytes = before_id .. id .. after_id, ok = "created" }
 end
 
--- What a record that needs admission has between its first fields and what must admit it; and behind that.
-local function admitted_later(budgets, quotas)
-  return false, false, false, false, false, false, false, false, false, false, false, false, false, false, false, false, false,
-    { false, false, false, false, false, false, budgets or false, quotas or false, false, false }, false, false, false, false, false
-end
-
 -- The quotas and budgets a submission names, when it says nothing else that is rare; else nil.
-local function limits_of(more)
+local function asks_of(more)
   for name in pairs(more) do
     if name ~= "quotas" and name ~= "budgets" then return nil end
   end
   local quotas, budgets = more.quotas, more.budgets
   if (quotas and #quotas == 0) or (budgets and #budgets ~= 1) then return nil end
-  for i = 1, quotas and #quotas or 0 do quotas[i].weight = quotas[i].weight or 1 end
-  return true, budgets, quotas
+  return asks.packed(quotas, budgets)
 end
 
 -- Accepts a submission that says nothing rare, in a lane that asks for nothing rare. Answers nil when it is not plain.
 function plain.submit(tx, s)
-  local path, queue, more, budgets, quotas, fine = s.namespace .. "/" .. s.lane, "any", s.more, nil, nil, true
+  local path, queue, more, named = s.namespace .. "/" .. s.lane, "any", s.more, false
   if more then
-    fine, budgets, quotas = limits_of(more)
-    queue = "admit.any"
+    named, queue = asks_of(more), "admit.any"
+    if not named then return nil end
   end
-  local copy = fine and lane.load(tx, path)
-  if not copy or copy.state ~= "active" or copy.max_depth or copy.fairness ~= "fifo" or copy.retry or copy.attempt_timeout_ms then return nil end
+  local copy = lane.load(tx, path)
+  if copy == nil or copy.state ~= "active" or copy.max_depth or copy.fairness ~= "fifo" or copy.retry or copy.attempt_timeout_ms then return nil end
   local id, kind, now, input = s.execution_id, s.kind, tx.now, s.input
   local key = keys.core(tx, id)
   if tx:record(key) then return nil end
   local prio = s.priority or 0
   local score = now - prio * copy.priority_weight
   local has_input, retention = input and input ~= "", s.retention_ms or copy.retention_ms or week_ms
-  local fresh = false
-  if more then
-    tx:set(key, pack({
-      path, kind, now, queue, retention, "runnable", prio, score, now, false, s.body_digest, has_input and 1 or false, false, admitted_later(budgets, quotas)
-    }))
-    fresh = queues.joined(tx, path, queue)
-  else
-    tx:set(key, pack({ path, kind, now, queue, retention, "runnable", prio, score, now, false, s.body_digest, has_input and 1 or false, false }))
-  end
+  tx:set(key, pack({
+    path, kind, now, queue, retention, "runnable", prio, score, now, false, s.body_digest, has_input and 1 or false, false, named, false,
+  }))
+  local fresh = named and queues.joined(tx, path, queue)
   if has_input then tx:set(key .. ":input", input) end
   tx:zadd(keys.queue(tx, path, queue), score, id)
   tx:zadd(keys.all(tx), now, id)
@@ -6880,27 +7008,38 @@ end
 
 -- Starting --------------------------------------------------------------------------------------
 
-local function start(
-  tx, id, holder, lease_id, attempt_id, room,
-  key, path, kind, created_at, queue, retention, phase, prio, score, _, _, digest, input, tags, ...
+-- Writes the start of an execution; `holds` is what it holds.
+local function lease(
+  tx, key, id, holder, lease_id, attempt_id, waited_from,
+  path, kind, created_at, queue, retention, prio, score, digest, input, tags, named, held
 )
-  if phase ~= "runnable" or select("#", ...) > 0 then return nil end
-  local bytes = input and tx:get(key .. ":input") or ""
-  if room and #bytes > room then return false end
   local now, epoch, worker, worker_id, ttl = tx.now, tx.now_us, holder.instance, holder.worker_id, holder.lease_ttl_ms
   local wake = now + ttl
   local record = pack({
-    path, kind, created_at, queue, retention, "active", prio, score, now, wake, digest, input, tags,
+    path, kind, created_at, queue, retention, "active", prio, score, now, wake, digest, input, tags, named, held,
     0, attempt_id, "initial", "started", now, lease_id, epoch, worker, worker_id, wake, ttl, false,
   })
   tx:set(key, record)
   tx:zadd(keys.timers(tx), wake, id)
   tx:zadd(keys.queue(tx, path, queue), active_from + created_at, id)
   tx:hput(keys.leases(tx, worker), lease_id, id)
-  local waited = now - created_at
+  local waited = now - waited_from
   tx:note(pack({
     "execution.started", now, path, kind, id, false, 0, worker, tags, "attempt_type", "initial", "continues", false, "waited_ms", waited > 0 and waited or 0,
   }))
+  return record, wake
+end
+
+local function start(
+  tx, id, holder, lease_id, attempt_id, room,
+  key, path, kind, created_at, queue, retention, phase, prio, score, _, _, digest, input, tags, named, _, ...
+)
+  if phase ~= "runnable" or named or select("#", ...) > 0 then return nil end
+  local bytes = input and tx:get(key .. ":input") or ""
+  if room and #bytes > room then return false end
+  local record, wake = lease(
+    tx, key, id, holder, lease_id, attempt_id, created_at, path, kind, created_at, queue, retention, prio, score, digest, input, tags, false, false
+  )
   return record, wake, bytes
 end
 
@@ -6913,102 +7052,61 @@ function plain.start(tx, id, holder, lease_id, attempt_id, room)
   return start(tx, id, holder, lease_id, attempt_id, room, values(key, stored))
 end
 
--- The values of a record in a table, which can be packed again.
+-- The values of a record in a table.
 local function listed(_, ...)
   return { ... }
 end
 
--- True when nothing is known of why it waited but since when it is ready.
-local function only_ready(waited)
-  for i = 1, 13 do
-    if waited[i] and i ~= 10 then return false end
-  end
-  return true
-end
-
--- What is needed to ask for an execution that never ran, is part of nothing and needs admission; `v` are its record's values. Answers
--- nil when it is not plain, false when its input needs more than the room there is.
+-- An execution that never ran, is part of nothing and needs admission, as it asks for it. Answers nil when it is not plain, or its
+-- input needs more than the room there is.
 function plain.asking(tx, id, lease_id, room)
   local key = keys.core(tx, id)
   local stored = tx:record(key)
   if stored == nil then return nil end
   local v = listed(values(key, stored))
-  local g, waited = v[31], v[30]
-  if #v ~= 36 or v[6] ~= "runnable" or v[14] or v[29] or not g or v[32] or v[33] or v[34] or v[35] or v[36] then return nil end
-  if g[1] or g[5] or g[6] or (waited and not only_ready(waited)) then return nil end
+  if #v ~= 15 or v[6] ~= "runnable" or not v[14] or v[15] then return nil end
   local input = v[12] and tx:get(key .. ":input") or ""
-  if room and #input > room then return false end
-  return {
-    id = id, holder = lease_id, number = (g[4] or 0) + 1, score = v[8], quotas = g[8] or nil, budgets = g[7] or nil, entered = {}, keep = {}, v = v, input = input,
-  }
+  if room and #input > room then return nil end
+  return admit.asker(id, lease_id, nil, v[8], asks.open(v[14]), #input, v, input)
 end
 
 -- Leases one that was let in. Answers the packed record and when it wakes.
 function plain.start_admitted(tx, one, holder, attempt_id)
-  local v, id, now = one.v, one.id, tx.now
-  local path, kind, created_at, waited, g = v[1], v[2], v[3], v[30], v[31]
-  local worker, ttl, lease_id = holder.instance, holder.lease_ttl_ms, one.holder
-  local wake = now + ttl
-  v[6], v[9], v[10] = "active", now, wake
-  v[14], v[15], v[16], v[17], v[18] = 0, attempt_id, "initial", "started", now
-  v[19], v[20], v[21], v[22], v[23], v[24] = lease_id, tx.now_us, worker, holder.worker_id, wake, ttl
-  v[30], g[4], g[5] = false, one.number, pack({ lease_id, one.entered })
-  local record = pack(v)
-  tx:set(keys.core(tx, id), record)
-  tx:zadd(keys.timers(tx), wake, id)
-  tx:zadd(keys.queue(tx, path, v[4]), active_from + created_at, id)
-  tx:hput(keys.leases(tx, worker), lease_id, id)
-  waited = now - (waited and waited[10] or created_at)
-  tx:note(pack({
-    "execution.started", now, path, kind, id, false, 0, worker, v[13], "attempt_type", "initial", "continues", false, "waited_ms", waited > 0 and waited or 0,
-  }))
-  return record, wake
+  local v, id = one.v, one.execution_id
+  return lease(
+    tx, keys.core(tx, id), id, holder, one.holder_id, attempt_id, v[3], v[1], v[2], v[3], v[4], v[5], v[7], v[8], v[11], v[12], v[13], v[14], holds.all
+  )
 end
 
 -- Completing ------------------------------------------------------------------------------------
 
 local completed = { ok = "completed" }
 
--- Owes back what an execution holds. False, with nothing planned, when that is not plain.
-local function owe_back(tx, id, bytes)
-  local list = unpack_(bytes)
-  local holder, sets = list[1], list[2]
-  if not holder or list[3] then return false end
+-- Owes back everything an execution names. False, with nothing planned, when the call cannot do that.
+local function owe_back(tx, id, holder, sets)
   for i = 1, #sets do
     if not holds.near(tx, sets[i]) then return false end
   end
-  for i = 1, #sets do tx:owe("release", { set = sets[i], execution_id = id, holder_id = holder }) end
+  for i = 1, #sets do tx:owe("release", sets[i], id, holder) end
   return true
 end
 
 local function complete(
   tx, c,
-  key, path, kind, created_at, queue, retention, phase, prio, score, _, _, digest, input, tags,
-  attempt, attempt_id, attempt_type, _, started, lease_id, epoch, worker, worker_id, lease_until, lease_ttl, _, _, _, _,
-  part_of, waited, limited, given, waits, streams, links, apart, ...
+  key, path, kind, created_at, queue, retention, phase, prio, score, _, _, digest, input, tags, named, held,
+  attempt, attempt_id, attempt_type, _, started, lease_id, epoch, worker, worker_id, lease_until, lease_ttl, _, ...
 )
   local f, now, id = c.fence, tx.now, c.execution_id
-  if phase ~= "active" or epoch ~= f.lease_epoch or lease_id ~= f.lease_id or attempt_id ~= f.attempt_id or now >= lease_until then return nil end
-  if part_of or waited or given or waits or streams or links or apart or select("#", ...) > 0 then return nil end
-  if limited then
-    if limited[1] or limited[6] then return nil end
-    if limited[5] and not owe_back(tx, id, limited[5]) then return nil end
-    limited[5] = false
+  if phase ~= "active" or select("#", ...) > 0 or epoch ~= f.lease_epoch or lease_id ~= f.lease_id or attempt_id ~= f.attempt_id or now >= lease_until then
+    return nil
   end
+  if held and (held ~= holds.all or not owe_back(tx, id, lease_id, asks.open(named).sets)) then return nil end
   local result, wake = c.result, now + retention
-  if limited then
-    tx:set(key, pack({
-      path, kind, created_at, queue, retention, "terminal", prio, score, now, wake, digest, input, tags,
-      attempt, attempt_id, attempt_type, "succeeded", started, lease_id, epoch, worker, worker_id, lease_until, lease_ttl, "complete",
-      now, "success", result or false, false, false, limited, false, false, false, false, false,
-    }))
-  else
-    tx:set(key, pack({
-      path, kind, created_at, queue, retention, "terminal", prio, score, now, wake, digest, input, tags,
-      attempt, attempt_id, attempt_type, "succeeded", started, lease_id, epoch, worker, worker_id, lease_until, lease_ttl, "complete",
-      now, "success", result or false,
-    }))
-  end
+  tx:set(key, pack({
+    path, kind, created_at, queue, retention, "terminal", prio, score, now, wake, digest, input, tags, named, false,
+    attempt, attempt_id, attempt_type, "succeeded", started, lease_id, epoch, worker, worker_id, lease_until, lease_ttl, "complete",
+    now, "success", result or false,
+  }))
   tx:zadd(keys.timers(tx), wake, id)
   tx:zrem(keys.queue(tx, path, queue), id)
   tx:zadd(keys.place(tx, path, "terminal"), created_at, id)
@@ -7033,6 +7131,7 @@ end
 
 source["transition.submit"] = function(require, LIBRARY)
 -- Turns a submission into an execution, or finds the one it repeats.
+local asks = require "record.asks"
 local keys = require "lib.keys"
 local reply = require "lib.reply"
 local event = require "lib.event"
@@ -7217,7 +7316,7 @@ function submit.new(tx, s, place)
   local requires, prefers = sorted_set(m.requires), sorted_set(m.prefers)
   local budgets, quotas = all_budgets(m.budgets, place.budgets), all_quotas(m.quotas)
   if requires or budgets or quotas then
-    rec.requires, rec.budgets, rec.quotas = requires, budgets, quotas
+    rec.requires, rec.asks = requires, asks.packed(quotas, budgets)
     rec.queue = queues.name(requires or {}, budgets ~= nil or quotas ~= nil)
   end
   if prefers then
@@ -8659,6 +8758,10 @@ end
 
 source["transition.ask"] = function(require, LIBRARY)
 -- What quotas and budgets say to executions that are about to start.
+--
+-- A candidate is { execution_id, holder_id, expires_at } with what it asks for. A fresh one was never asked for under its holder id.
+-- What is said is noted with it: `admitted`, or `wall`, which is what is in the way. Neither is there for one whose grant has run out,
+-- and for a late copy of an older request: these neither enter nor wait.
 local budget = require "record.budget"
 local budget_holds = require "record.budget_holds"
 local holders = require "index.holders"
@@ -8669,31 +8772,35 @@ local ask = {}
 
 -- Quotas ----------------------------------------------------------------------------------------
 
--- What the key says to one candidate; a fresh one was never asked for under its holder id. One whose grant has run out by now neither enters nor waits.
+-- What a key says to one candidate: { key, weight, number, score }.
 local function decide(tx, k, c)
   local member = holders.member(c)
-  local keep = k.q.definition.hold_while_suspended and k.set or nil
-  if not c.fresh and room.holds(tx, k, member) then return { holder_id = c.holder_id, admitted = true, keep = keep } end
-  if c.expires_at <= tx.now then return { holder_id = c.holder_id, admitted = false } end
+  c.member = member
+  if not c.fresh and room.holds(tx, k, member) then
+    c.admitted = true
+    return
+  end
+  if c.expires_at <= tx.now then return end
   local use = room.refusal(tx, k, c.weight)
   -- It was refused under this very grant or a later one: a copy of that request comes late. Its execution waits in line and is
   -- called; taken in now, it would stand in nobody's line and hold a place for nobody.
-  if room.outdated(k, c, use == nil) then return { holder_id = c.holder_id, admitted = false } end
+  if room.outdated(k, c, use == nil) then return end
   use = use or room.others_first(tx, k, c)
   if use == nil then
-    room.admit(tx, k, member, c)
-    return { holder_id = c.holder_id, admitted = true, keep = keep }
+    room.admit(tx, k, c)
+    c.admitted = true
+    return
   end
   local next_at = not room.never(k, c.weight) and use.next_at() or nil
   room.wait(k, c, next_at)
-  return { holder_id = c.holder_id, admitted = false, part = use.part, used = use.used, limit = use.limit, next_at = next_at }
+  c.wall = { part = use.part, used = use.used, limit = use.limit, next_at = next_at }
 end
 
--- Asks a quota for executions, in order: an answer for each; nil when there is no such quota.
+-- Asks a quota for executions, in order. Answers the quota; nil when there is none, and nothing is said then.
 function ask.quota(tx, id, candidates)
   local q = quota.load(tx, id)
   if q == nil then return nil end
-  local known, order, items = {}, {}, {}
+  local known, order = {}, {}
   for _, c in ipairs(candidates) do
     local digest = quota.digest(c.key)
     local k = known[digest]
@@ -8704,53 +8811,62 @@ function ask.quota(tx, id, candidates)
     k.asking[#k.asking + 1] = c.execution_id
   end
   for _, k in ipairs(order) do room.look_at_line(tx, k, k.asking) end
-  for i, c in ipairs(candidates) do items[i] = decide(tx, known[quota.digest(c.key)], c) end
+  for _, c in ipairs(candidates) do decide(tx, known[quota.digest(c.key)], c) end
   for _, k in ipairs(order) do room.save(tx, k, true) end
-  return items
+  return q
 end
 
 -- Budgets ---------------------------------------------------------------------------------------
 
-local function verdict(c, kind, wrong)
-  return {
-    holder_id = c.holder_id, admitted = false, refusal = kind, budget_id = wrong.budget.id, dimension = wrong.dimension, used = wrong.used, limit = wrong.limit, rooms = wrong.budget.rooms,
-  }
+local function wall(kind, b, wrong)
+  return { refusal = kind, budget_id = b.id, dimension = wrong and wrong.dimension, used = wrong and wrong.used, limit = wrong and wrong.limit, rooms = b.rooms }
 end
 
+-- The first dimension, in the order of the names, that the budget does not have.
 local function unknown_dimension(b, estimate)
-  for _, name in ipairs(budget.sorted(estimate)) do
-    if b.used[name] == nil then return name end
+  local first
+  for name in pairs(estimate) do
+    if b.used[name] == nil and (first == nil or name < first) then first = name end
   end
+  return first
 end
 
--- Plans a candidate's hold, or answers what is in the way; nothing is held then.
+local nothing = {}
+
+-- Plans a candidate's hold, or says what is in the way; nothing is held then.
 local function admit(tx, path, c)
-  local b, member, estimate = path[1], holders.member(c), c.estimate or {}
-  if not c.fresh and budget_holds.of_holder(tx, b.id, member) then return { holder_id = c.holder_id, admitted = true } end
+  local b, member, estimate = path[1], holders.member(c), c.estimate or nothing
+  if not c.fresh and budget_holds.of_holder(tx, b.id, member) then
+    c.admitted = true
+    return
+  end
   local strange = unknown_dimension(b, estimate)
-  if strange then return { holder_id = c.holder_id, admitted = false, refusal = "unknown_dimension", budget_id = b.id, dimension = strange, rooms = b.rooms } end
+  if strange then
+    c.wall = wall("unknown_dimension", b, { dimension = strange })
+    return
+  end
   local wrong, kind
   if next(estimate) == nil then wrong = budget.exhausted(path) else wrong = budget.breach(path, estimate) end
   if wrong then kind = "hard" else wrong, kind = budget.soft(path, true), "soft" end
-  if wrong == nil then
-    local over = budget.overflow(path, estimate, "estimate")
-    if over then return { holder_id = c.holder_id, admitted = false, refusal = "hard", budget_id = b.id, rooms = b.rooms } end
+  if wrong then
+    budget.note_refusal(tx, wrong, kind)
+    c.wall = wall(kind, wrong.budget, wrong)
+  elseif budget.overflow(path, estimate, "estimate") then
+    c.wall = wall("hard", b)
+  else
     budget_holds.enter(tx, b.id, member, c.expires_at, estimate, c.fresh)
     budget.hold(path, estimate, 1)
-    return { holder_id = c.holder_id, admitted = true }
+    c.admitted = true
   end
-  budget.note_refusal(tx, wrong, kind)
-  return verdict(c, kind, wrong)
 end
 
--- Asks a budget for executions, in order: a verdict for each; nil when there is no such budget.
+-- Asks a budget for executions, in order. Answers false when there is none, and nothing is said then.
 function ask.budget(tx, id, candidates)
   local path = budget.path(tx, id)
-  if path == nil then return nil end
-  local items = {}
-  for i, c in ipairs(candidates) do items[i] = admit(tx, path, c) end
-  if #items > 0 then budget.save_all(tx, path) end
-  return items
+  if path == nil then return false end
+  for _, c in ipairs(candidates) do admit(tx, path, c) end
+  if #candidates > 0 then budget.save_all(tx, path) end
+  return true
 end
 
 return ask
@@ -8809,8 +8925,17 @@ function give_back.budget(tx, id, items)
     for _, item in ipairs(items) do tx:zrem(keys.holders(tx, budget.set(id)), holders.member(item)) end
     return 0
   end
+  local members, seen = {}, {}
   for _, item in ipairs(items) do
-    if budget_holds.drop_holder(tx, path, holders.member(item)) then count = count + 1 end
+    local member = holders.member(item)
+    if not seen[member] then
+      seen[member], members[#members + 1] = true, member
+    end
+  end
+  if #members == 0 then return 0 end
+  local stored = budget_holds.of_holders(tx, id, members)
+  for i, member in ipairs(members) do
+    if budget_holds.drop_holder(tx, path, member, stored[i]) then count = count + 1 end
   end
   if count > 0 then budget.save_all(tx, path) end
   return count
@@ -8822,9 +8947,9 @@ end
 source["transition.admit"] = function(require, LIBRARY)
 -- Admission inside a claim: where quotas and budgets share the store with executions, they are asked on the way.
 --
--- An execution that asks is { id, holder, number, score, quotas, budgets }. What becomes of it is noted with it: `entered` lists the
--- sets that took it in, `keep` those of them that stay with it while its attempt is set aside. `refused` is why it has to wait,
--- `undecided` that a quota or budget could not be asked.
+-- An execution that asks is a candidate of `transition.ask`, with what it names (`quotas`, `budgets`) and what became of it so far:
+-- `entered` lists the sets that took it in, `keep` those of them that stay with it while its attempt is set aside. `refused` is why it
+-- has to wait, `undecided` that a quota or budget could not be asked.
 local ask = require "transition.ask"
 local event = require "lib.event"
 local execution = require "record.execution"
@@ -8837,142 +8962,145 @@ local admit = {}
 
 local format = string.format
 
+-- An execution that asks for what is `named` ({ quotas, budgets }), under the id of the lease it would get. `v` are the values of a
+-- plain record, with its input.
+function admit.asker(id, lease_id, grants, score, named, bytes, v, input)
+  return {
+    execution_id = id, holder_id = lease_id, expires_at = holders.open_ended, fresh = true, number = (grants or 0) + 1, score = score,
+    named = named, entered = {}, bytes = bytes, v = v, input = input,
+    -- Set while it asks, and by its claim.
+    key = nil, weight = nil, estimate = nil, set = nil, member = nil, admitted = nil, wall = nil, refused = nil, undecided = nil, keep = nil,
+    place = nil, turn = nil, queue = nil,
+  }
+end
+
 local function refuse(one, reason, facts)
   local detail = {}
   for name, value in pairs(facts) do detail[name] = type(value) == "number" and format("%.0f", value) or value end
   one.refused = { reason = reason, detail = detail }
 end
 
--- Who asks whom: for each quota or budget, in the order of their ids, the executions that name it, each with its reference.
-local function askers(asking, name, id_of)
-  local groups, known = {}, {}
-  for _, one in ipairs(asking) do
-    for _, ref in ipairs(one[name] or {}) do
-      local id = ref[id_of]
-      local group = known[id]
-      if group == nil then
-        group = { id = id }
-        known[id], groups[#groups + 1] = group, group
-      end
-      group[#group + 1] = { one = one, ref = ref }
-    end
-  end
-  if #groups > 1 then table.sort(groups, function(a, b) return a.id < b.id end) end
-  return groups
-end
-
--- Those of a group that nothing has refused, and what they ask for.
-local function still_open(group, candidate_of)
-  local open, candidates = {}, {}
-  for _, asker in ipairs(group) do
-    local one = asker.one
-    if one.refused == nil and not one.undecided then
-      local candidate = candidate_of(one, asker.ref)
-      if candidate then
-        open[#open + 1], candidates[#candidates + 1] = asker, candidate
-      end
-    end
-  end
-  return open, candidates
-end
-
-local function enter(one, set)
-  one.entered[#one.entered + 1] = set
-end
-
-local function quota_candidate(one, ref)
+-- Says what is asked for, and answers false when that need not be asked.
+local function asks_quota(one, ref)
   local set = holds.of_quota(ref.quota_id, quota.digest(ref.key))
   -- Naming a key twice asks for it once.
   for _, entered in ipairs(one.entered) do
-    if entered == set then return nil end
+    if entered == set then return false end
   end
-  return {
-    execution_id = one.id, holder_id = one.holder, expires_at = holders.open_ended, key = ref.key, number = one.number, score = one.score, weight = ref.weight or 1, set = set, fresh = true,
-  }
+  one.key, one.weight, one.set = ref.key, ref.weight or 1, set
+  return true
 end
 
-local function budget_candidate(one, ref)
-  return { execution_id = one.id, holder_id = one.holder, expires_at = holders.open_ended, estimate = ref.estimate, fresh = true }
+local function asks_budget(one, ref)
+  one.estimate, one.set = ref.estimate, holds.of_budget(ref.budget_id)
+  return true
 end
 
-local function asked_of(tx, work, id, candidates)
-  return work(tx, id, candidates) or "absent"
+-- Those that nothing has refused, ready to ask for what they name under this id. One that names it twice asks in turn.
+local function ready_to_ask(asking, field, id_of, id, turn, asks)
+  local open, again = {}, false
+  for _, one in ipairs(asking) do
+    if one.refused == nil and not one.undecided then
+      local seen = 0
+      for _, ref in ipairs(one.named[field]) do
+        if ref[id_of] == id then
+          seen = seen + 1
+          if seen == turn then
+            one.admitted, one.wall = nil, nil
+            if asks(one, ref) then open[#open + 1] = one end
+          end
+        end
+      end
+      again = again or seen > turn
+    end
+  end
+  return open, again
 end
 
-local function ask_quota(tx, group)
-  local open, candidates = still_open(group, quota_candidate)
-  if #open == 0 then return end
-  local answers = tx:visit(tx:route_of_quota(group.id), asked_of, ask.quota, group.id, candidates)
-  for i, asker in ipairs(open) do
-    local one, answer = asker.one, answers and answers[i]
-    if answers == "absent" then
-      refuse(one, "waiting_for_quota", { quota_id = group.id, problem = "not found" })
-    elseif answer == nil or (not answer.admitted and answer.part == nil) then
-      one.undecided = true
-    elseif answer.admitted then
-      enter(one, candidates[i].set)
-      if answer.keep then one.keep[#one.keep + 1] = answer.keep end
+-- The ids that are named, in order.
+local function named(asking, field, id_of)
+  local ids, known = {}, {}
+  for _, one in ipairs(asking) do
+    for _, ref in ipairs(one.named[field]) do
+      local id = ref[id_of]
+      if not known[id] then
+        known[id], ids[#ids + 1] = true, id
+      end
+    end
+  end
+  if #ids > 1 then table.sort(ids) end
+  return ids
+end
+
+local function quota_refused(id, one)
+  local w = one.wall
+  return { quota_id = id, key = one.key, part = w.part, used = w.used, limit = w.limit, next_at = w.next_at }
+end
+
+local function budget_refused(_, one)
+  local w = one.wall
+  return { budget_id = w.budget_id, dimension = w.dimension, refusal = w.refusal, used = w.used, limit = w.limit, rooms = w.rooms }
+end
+
+-- Notes what was said. `answer` is nil when nothing could be asked, and false when there is nothing of that id.
+local function note(asked, answer, id, reason, id_of, facts)
+  for _, one in ipairs(asked) do
+    if answer == false then
+      refuse(one, reason, { [id_of] = id, problem = "not found" })
+    elseif one.admitted and answer then
+      one.entered[#one.entered + 1] = one.set
+      local kept = answer ~= true and quota.kept_set(answer, one.key)
+      if kept then
+        one.keep = one.keep or {}
+        one.keep[#one.keep + 1] = kept
+      end
+    elseif one.wall and answer then
+      refuse(one, reason, facts(id, one))
     else
-      refuse(one, "waiting_for_quota", {
-        quota_id = group.id, key = candidates[i].key, part = answer.part, used = answer.used, limit = answer.limit, next_at = answer.next_at,
-      })
+      one.undecided = true
     end
   end
 end
 
-local function ask_budget(tx, group)
-  local open, candidates = still_open(group, budget_candidate)
-  if #open == 0 then return end
-  local answers = tx:visit(tx:route_of_budget(group.id), asked_of, ask.budget, group.id, candidates)
-  for i, asker in ipairs(open) do
-    local one, answer = asker.one, answers and answers[i]
-    if answers == "absent" then
-      refuse(one, "waiting_for_budget", { budget_id = group.id, problem = "not found" })
-    elseif answer == nil then
-      one.undecided = true
-    elseif answer.admitted then
-      enter(one, holds.of_budget(group.id))
-    else
-      refuse(one, "waiting_for_budget", {
-        budget_id = answer.budget_id or group.id, dimension = answer.dimension, refusal = answer.refusal, used = answer.used, limit = answer.limit, rooms = answer.rooms,
-      })
+local function visit_quota(tx, id, asked) return ask.quota(tx, id, asked) or false end
+
+local function ask_all(tx, asking, field, id_of, asks, route_of, visit, reason, facts)
+  for _, id in ipairs(named(asking, field, id_of)) do
+    local turn, again = 1, true
+    while again do
+      local open
+      open, again = ready_to_ask(asking, field, id_of, id, turn, asks)
+      if #open > 0 then note(open, tx:visit(route_of(tx, id), visit, id, open), id, reason, id_of, facts) end
+      turn = turn + 1
     end
   end
-end
-
--- An execution that asks.
-function admit.asking(rec, holder)
-  return {
-    id = rec.id, holder = holder, number = (rec.grants or 0) + 1, score = rec.score, quotas = holds.asked_quotas(rec), budgets = holds.asked_budgets(rec),
-    entered = {}, keep = {},
-  }
 end
 
 -- Asks every quota that is named, then every budget, the next only for what those before it let pass.
 function admit.all(tx, asking)
-  for _, group in ipairs(askers(asking, "quotas", "quota_id")) do ask_quota(tx, group) end
-  for _, group in ipairs(askers(asking, "budgets", "budget_id")) do ask_budget(tx, group) end
+  ask_all(tx, asking, "quotas", "quota_id", asks_quota, tx.route_of_quota, visit_quota, "waiting_for_quota", quota_refused)
+  ask_all(tx, asking, "budgets", "budget_id", asks_budget, tx.route_of_budget, ask.budget, "waiting_for_budget", budget_refused)
 end
 
 -- Notes with a record what took it in. It starts in the same plan.
 function admit.note(rec, one)
   rec.grants = one.number
-  holds.note(rec, one.holder, one.entered)
-  if #one.keep > 0 then holds.keep_aside(rec, one.keep) end
+  holds.note(rec, one.holder_id, one.entered)
+  if one.keep then holds.keep_aside(rec, one.keep) end
 end
 
 -- One that was let in cannot start: what let it in gets it back.
 function admit.withdraw(tx, one)
-  for _, set in ipairs(one.entered) do tx:owe("release", { set = set, execution_id = one.id, holder_id = one.holder, unused = true }) end
+  for _, set in ipairs(one.entered) do tx:owe("release", set, one.execution_id, one.holder_id, true) end
   return { withdrawn = true }
 end
 
 -- An execution that was not let in waits, with the reason; one about which nothing was decided stays where it is. What let it in
 -- before gets it back.
 function admit.turn_away(tx, one)
-  local rec = execution.load(tx, one.id)
+  local rec = execution.load(tx, one.execution_id)
   rec.grants = one.number
-  if #one.entered > 0 then holds.note(rec, one.holder, one.entered) end
+  if #one.entered > 0 then holds.note(rec, one.holder_id, one.entered) end
   local refused = one.refused
   if refused then execution.block(rec, refused.reason, spec.flatten(refused.detail), tx.now) end
   execution.save(tx, rec)
@@ -8981,6 +9109,207 @@ function admit.turn_away(tx, one)
 end
 
 return admit
+end
+
+source["transition.take"] = function(require, LIBRARY)
+-- Takes candidates of a claim: those that need no admission are leased at once, the others when they were let in.
+local reply = require "lib.reply"
+local limits = require "lib.limits"
+local execution = require "record.execution"
+local fair = require "index.fair"
+local admit = require "transition.admit"
+local choose = require "transition.choose"
+local plain = require "transition.plain"
+local start = require "transition.start"
+local walk = require "transition.walk"
+local holds = require "record.holds"
+
+local take = {}
+
+-- Leases one candidate. `room`: how many bytes the answer has left for tasks; nil for the first one, which is always handed out.
+local function take_one(tx, a, copy, id, lease_id, attempt_id, room)
+  local record, wake, input
+  if not tx.step_by_step then record, wake, input = plain.start(tx, id, a, lease_id, attempt_id, room) end
+  if record then return { task = { id, record, input, false }, wake = wake, bytes = #input } end
+  if record == false then return { full = true } end
+  local rec = execution.load(tx, id)
+  if rec == nil or rec.phase ~= "runnable" or not start.possible(rec, tx.now) then return reply.err("execution_not_runnable") end
+  if rec.flow_id and start.stopped(tx, rec) then
+    walk.cancel_member(tx, rec)
+    return { cancelled = true }
+  end
+  local passed, bytes
+  input, passed, bytes = start.heavy(tx, rec)
+  if room and bytes > room then return { full = true } end
+  start.lease(tx, rec, a, lease_id, attempt_id)
+  if copy.fairness == "fair" then fair.started(tx, copy, rec) end
+  return { task = start.task(tx, rec, input, passed), wake = rec.wake, bytes = bytes }
+end
+
+-- Leases up to `max` candidates, none of which needs admission; `free` are the places of lease ids that are free, when not all are.
+-- Answers the tasks, the first end of a lease, and a refusal when the partition is moving and nothing was leased.
+function take.plain(tx, a, copy, capabilities, found, free)
+  local max = free and math.min(a.max, #free) or a.max
+  local tasks, first_wake, looks, bytes = {}, nil, 0, 0
+  while #tasks < max and looks < limits.batch_max do
+    local id, queue = choose.take(tx, found, copy, capabilities)
+    if id == nil then break end
+    looks = looks + 1
+    local at = #tasks + 1
+    local place = free and free[at] or at
+    local one = tx:item(take_one, tx, a, copy, id, a.lease_ids[place], a.attempt_ids[place], at > 1 and limits.claim_bytes_max - bytes or nil)
+    if one and one.full then
+      choose.put_back(found, id, queue)
+      break
+    end
+    if one and one.err == "try_again" then
+      if #tasks == 0 then return tasks, nil, one end
+      break
+    end
+    if one and one.task then
+      if first_wake == nil or one.wake < first_wake then first_wake = one.wake end
+      bytes = bytes + one.bytes
+      tasks[#tasks + 1] = one.task
+    elseif one == nil or one.err then
+      choose.pass(found, queue)
+    end
+  end
+  return tasks, first_wake
+end
+
+-- With admission ---------------------------------------------------------------------------------
+
+-- A candidate that needs admission, as it asks for it. `room` as above.
+local function ask_one(tx, id, lease_id, room)
+  local asker = not tx.step_by_step and plain.asking(tx, id, lease_id, room) or nil
+  if asker then return asker end
+  local rec = execution.load(tx, id)
+  if rec == nil or rec.phase ~= "runnable" or not start.possible(rec, tx.now) then return reply.err("execution_not_runnable") end
+  if rec.flow_id and start.stopped(tx, rec) then
+    walk.cancel_member(tx, rec)
+    return { cancelled = true }
+  end
+  local _, _, bytes = start.heavy(tx, rec)
+  if room and bytes > room then return { full = true } end
+  local named = { quotas = holds.asked_quotas(rec) or {}, budgets = holds.asked_budgets(rec) or {} }
+  return admit.asker(id, lease_id, rec.grants, rec.score, named, bytes)
+end
+
+-- Leases one that was let in. What let it in gets it back should this not be written.
+local function start_admitted(tx, claim, one)
+  local a, id = claim.a, one.execution_id
+  tx:hedge(one.entered, id, one.holder_id)
+  if one.v and one.keep == nil then
+    local record, wake = plain.start_admitted(tx, one, a, a.attempt_ids[one.place])
+    return { task = { id, record, one.input, false }, wake = wake, bytes = one.bytes }
+  end
+  local rec = execution.load(tx, id)
+  admit.note(rec, one)
+  start.lease(tx, rec, a, one.holder_id, a.attempt_ids[one.place])
+  if claim.copy.fairness == "fair" then fair.started(tx, claim.copy, rec) end
+  return { task = start.task(tx, rec), wake = rec.wake, bytes = one.bytes }
+end
+
+-- Where the ids of leases and attempts stand that this claim may use, the next one last.
+local function places_of(max, free)
+  local places, n = {}, free and #free or max
+  for i = 1, n do places[i] = free and free[n + 1 - i] or n + 1 - i end
+  return places
+end
+
+-- One is taken: its task stands where its turn was.
+local function note_taken(claim, turn, one)
+  claim.taken, claim.bytes = claim.taken + 1, claim.bytes + one.bytes
+  if claim.first_wake == nil or one.wake < claim.first_wake then claim.first_wake = one.wake end
+  claim.order[#claim.order + 1], claim.tasks[turn] = turn, one.task
+end
+
+-- How many bytes the answer has left for tasks; nil for the first one, which is always handed out.
+local function room_of(claim, asking)
+  if claim.taken + #asking == 0 then return nil end
+  return limits.claim_bytes_max - claim.bytes
+end
+
+-- Takes candidates while there are leases to give. Those that need admission are not started: they are answered, to be asked for.
+-- Then the refusal of one whose partition is moving.
+local function take_up(tx, claim)
+  local a, asking = claim.a, {}
+  while #claim.places > 0 and claim.looks < limits.batch_max do
+    local id, queue = choose.take(tx, claim.found, claim.copy, claim.capabilities)
+    if id == nil then break end
+    claim.looks = claim.looks + 1
+    local place, one = claim.places[#claim.places], nil
+    if queue.admission then
+      one = tx:item(ask_one, tx, id, a.lease_ids[place], room_of(claim, asking))
+    else
+      one = tx:item(take_one, tx, a, claim.copy, id, a.lease_ids[place], a.attempt_ids[place], room_of(claim, asking))
+    end
+    if one and one.full then
+      choose.put_back(claim.found, id, queue)
+      break
+    end
+    if one and one.err == "try_again" then return asking, one end
+    if one and one.task then
+      claim.places[#claim.places] = nil
+      note_taken(claim, claim.looks, one)
+    elseif one and one.entered then
+      claim.places[#claim.places] = nil
+      one.place, one.turn, one.queue = place, claim.looks, queue
+      queue.asking = queue.asking + 1
+      claim.bytes = claim.bytes + one.bytes
+      asking[#asking + 1] = one
+    elseif one == nil or one.err then
+      choose.pass(claim.found, queue)
+    end
+  end
+  return asking
+end
+
+-- Asks for those that need admission, and starts those that are let in. A lease that was not given is free again.
+local function let_in(tx, claim, asking)
+  admit.all(tx, asking)
+  for _, one in ipairs(asking) do
+    local started
+    claim.bytes, one.queue.asking = claim.bytes - one.bytes, one.queue.asking - 1
+    if one.refused or one.undecided then
+      tx:item(admit.turn_away, tx, one)
+    else
+      started = tx:item(start_admitted, tx, claim, one)
+    end
+    if started and started.task then
+      note_taken(claim, one.turn, started)
+    else
+      claim.places[#claim.places + 1] = one.place
+      if not one.refused then
+        if not one.undecided then tx:item(admit.withdraw, tx, one) end
+        choose.pass(claim.found, one.queue)
+      end
+    end
+  end
+end
+
+local function in_order(claim)
+  local tasks = {}
+  table.sort(claim.order)
+  for i, turn in ipairs(claim.order) do tasks[i] = claim.tasks[turn] end
+  return tasks
+end
+
+-- The same where some of the candidates need admission.
+function take.asking(tx, a, copy, capabilities, found, free)
+  local claim = {
+    a = a, copy = copy, capabilities = capabilities, places = places_of(a.max, free), taken = 0, looks = 0, bytes = 0, tasks = {}, order = {}, found = found,
+  }
+  local refusal
+  repeat
+    local asking
+    asking, refusal = take_up(tx, claim)
+    if #asking > 0 then let_in(tx, claim, asking) end
+  until #asking == 0
+  return in_order(claim), claim.first_wake, claim.taken == 0 and refusal or nil
+end
+
+return take
 end
 
 source["transition.pay"] = function(require, LIBRARY)
@@ -10330,160 +10659,16 @@ end
 source["lease.claim"] = function(require, LIBRARY)
 local define = require "lib.define"
 local reply = require "lib.reply"
-local limits = require "lib.limits"
-local execution = require "record.execution"
 local lane = require "record.lane"
 local fair = require "index.fair"
 local queues = require "index.queues"
-local admit = require "transition.admit"
 local choose = require "transition.choose"
-local plain = require "transition.plain"
 local start = require "transition.start"
-local walk = require "transition.walk"
-
--- Leases one candidate. `room`: how many bytes the answer has left for tasks; nil for the first one, which is always handed out.
-local function take_one(tx, a, copy, id, lease_id, attempt_id, room)
-  local record, wake, input
-  if not tx.step_by_step then record, wake, input = plain.start(tx, id, a, lease_id, attempt_id, room) end
-  if record then return { task = { id, record, input, false }, wake = wake, bytes = #input } end
-  if record == false then return { full = true } end
-  local rec = execution.load(tx, id)
-  if rec == nil or rec.phase ~= "runnable" or not start.possible(rec, tx.now) then return reply.err("execution_not_runnable") end
-  if rec.flow_id and start.stopped(tx, rec) then
-    walk.cancel_member(tx, rec)
-    return { cancelled = true }
-  end
-  local passed, bytes
-  input, passed, bytes = start.heavy(tx, rec)
-  if room and bytes > room then return { full = true } end
-  start.lease(tx, rec, a, lease_id, attempt_id)
-  if copy.fairness == "fair" then fair.started(tx, copy, rec) end
-  return { task = start.task(tx, rec, input, passed), wake = rec.wake, bytes = bytes }
-end
-
--- A candidate that needs admission, as it asks for it. `room` as above.
-local function ask_one(tx, a, id, lease_id, room)
-  local asks = not tx.step_by_step and plain.asking(tx, id, lease_id, room)
-  if asks then return { asks = asks, bytes = #asks.input } end
-  if asks == false and not tx.step_by_step then return { full = true } end
-  local rec = execution.load(tx, id)
-  if rec == nil or rec.phase ~= "runnable" or not start.possible(rec, tx.now) then return reply.err("execution_not_runnable") end
-  if rec.flow_id and start.stopped(tx, rec) then
-    walk.cancel_member(tx, rec)
-    return { cancelled = true }
-  end
-  local _, _, bytes = start.heavy(tx, rec)
-  if room and bytes > room then return { full = true } end
-  return { asks = admit.asking(rec, lease_id), bytes = bytes }
-end
-
--- Leases one that was let in. What let it in gets it back should this not be written.
-local function start_admitted(tx, claim, one)
-  local a, asks = claim.a, one.asks
-  for _, set in ipairs(asks.entered) do tx:hedge("release", { set = set, execution_id = asks.id, holder_id = asks.holder, unused = true }) end
-  if asks.v and #asks.keep == 0 then
-    local record, wake = plain.start_admitted(tx, asks, a, a.attempt_ids[one.place])
-    return { task = { asks.id, record, asks.input, false }, wake = wake, bytes = one.bytes }
-  end
-  local rec = execution.load(tx, asks.id)
-  admit.note(rec, asks)
-  start.lease(tx, rec, a, a.lease_ids[one.place], a.attempt_ids[one.place])
-  if claim.copy.fairness == "fair" then fair.started(tx, claim.copy, rec) end
-  return { task = start.task(tx, rec), wake = rec.wake, bytes = one.bytes }
-end
-
--- Where the ids of leases and attempts stand that this claim may use, the next one last.
-local function places_of(max, free)
-  local places, n = {}, free and #free or max
-  for i = 1, n do places[i] = free and free[n + 1 - i] or n + 1 - i end
-  return places
-end
-
--- One is taken: its task stands where its turn was.
-local function note_taken(claim, turn, one)
-  claim.taken, claim.bytes = claim.taken + 1, claim.bytes + one.bytes
-  if claim.first_wake == nil or one.wake < claim.first_wake then claim.first_wake = one.wake end
-  claim.order[#claim.order + 1], claim.tasks[turn] = turn, one.task
-end
-
--- How many bytes the answer has left for tasks; nil for the first one, which is always handed out.
-local function room_of(claim, asking)
-  if claim.taken + #asking == 0 then return nil end
-  return limits.claim_bytes_max - claim.bytes
-end
-
--- Takes candidates while there are leases to give. Those that need admission are not started: they are answered, to be asked for.
--- Then the refusal of one whose partition is moving.
-local function take_up(tx, claim)
-  local a, asking = claim.a, {}
-  while #claim.places > 0 and claim.looks < limits.batch_max do
-    local id, queue = choose.take(tx, claim.found, claim.copy, claim.capabilities)
-    if id == nil then break end
-    claim.looks = claim.looks + 1
-    local place, one = claim.places[#claim.places], nil
-    if queue.admission then
-      one = tx:item(ask_one, tx, a, id, a.lease_ids[place], room_of(claim, asking))
-    else
-      one = tx:item(take_one, tx, a, claim.copy, id, a.lease_ids[place], a.attempt_ids[place], room_of(claim, asking))
-    end
-    if one and one.full then
-      choose.put_back(claim.found, id, queue)
-      break
-    end
-    if one and one.err == "try_again" then return asking, one end
-    if one and (one.task or one.asks) then
-      claim.places[#claim.places] = nil
-      if one.task then
-        note_taken(claim, claim.looks, one)
-      else
-        one.place, one.turn, one.queue = place, claim.looks, queue
-        queue.asking = queue.asking + 1
-        claim.bytes = claim.bytes + one.bytes
-        asking[#asking + 1] = one
-      end
-    elseif one == nil or one.err then
-      choose.pass(claim.found, queue)
-    end
-  end
-  return asking
-end
-
--- Asks for those that need admission, and starts those that are let in. A lease that was not given is free again.
-local function let_in(tx, claim, asking)
-  local asks = {}
-  claim.asked = true
-  for i, one in ipairs(asking) do asks[i] = one.asks end
-  admit.all(tx, asks)
-  for _, one in ipairs(asking) do
-    local started
-    claim.bytes, one.queue.asking = claim.bytes - one.bytes, one.queue.asking - 1
-    if one.asks.refused or one.asks.undecided then
-      tx:item(admit.turn_away, tx, one.asks)
-    else
-      started = tx:item(start_admitted, tx, claim, one)
-    end
-    if started and started.task then
-      note_taken(claim, one.turn, started)
-    else
-      claim.places[#claim.places + 1] = one.place
-      if not one.asks.refused then
-        if not one.asks.undecided then tx:item(admit.withdraw, tx, one.asks) end
-        choose.pass(claim.found, one.queue)
-      end
-    end
-  end
-end
-
-local function in_order(claim)
-  local tasks = {}
-  if claim.asked then table.sort(claim.order) end
-  for i, turn in ipairs(claim.order) do tasks[i] = claim.tasks[turn] end
-  return tasks
-end
+local take = require "transition.take"
 
 define.fn {
   name = "ff_claim_executions",
-  doc = "Leases up to `max` of the best executions of a lane in this partition to a worker, among those whose requirements it covers and which need no admission. A repetition has the same lease ids and is answered with the leases that live. Inputs and passed results together stay within 4 MiB, but one task is always handed out. A lane with max_active is reached by grants only.",
+  doc = "Leases up to `max` of the best executions of a lane in this partition to a worker, among those whose requirements it covers. Quotas and budgets are asked on the way where they share the store; elsewhere what needs admission is reached by grants only. A repetition has the same lease ids and is answered with the leases that live. Inputs and passed results together stay within 4 MiB, but one task is always handed out. A lane with max_active is reached by grants only.",
   flags = { "allow-oom" },
   weight = "max",
   args = {
@@ -10505,18 +10690,9 @@ define.fn {
     lane.prepare(tx, copy)
     local capabilities = choose.set_of(a.capabilities)
     local admission = tx.quotas ~= nil and lane.recall(tx, copy, "admits") ~= nil
-    local claim = {
-      a = a, copy = copy, capabilities = capabilities, places = places_of(a.max, free), taken = 0, looks = 0, bytes = 0, tasks = {}, order = {},
-      found = choose.candidates(tx, copy, capabilities, a.max, admission),
-    }
-    local refusal
-    repeat
-      local asking
-      asking, refusal = take_up(tx, claim)
-      if #asking > 0 then let_in(tx, claim, asking) end
-    until #asking == 0
-    if refusal and claim.taken == 0 then return refusal end
-    local tasks, first_wake, found = in_order(claim), claim.first_wake, claim.found
+    local found = choose.candidates(tx, copy, capabilities, a.max, admission)
+    local tasks, first_wake, refusal = (admission and take.asking or take.plain)(tx, a, copy, capabilities, found, free)
+    if refusal then return refusal end
     local head = choose.remember_rest(tx, copy, found)
     if first_wake then start.announce_wake_up(tx, copy, first_wake) end
     if head == nil and copy.fairness == "fair" and queues.none(tx, copy.path) then fair.idle(tx, copy) end
@@ -11731,6 +11907,7 @@ define.fn {
 end
 
 source["child.spawn"] = function(require, LIBRARY)
+local asks = require "record.asks"
 local define = require "lib.define"
 local children = require "record.children"
 local execution = require "record.execution"
@@ -11747,7 +11924,7 @@ local function spawn(tx, rec, k, c, at)
     return nil, reply.err("invalid_argument", { field = at .. ".submission.execution_id", problem = "must end like the parent's id: they share a partition" })
   end
   local place = {
-    parent_id = rec.id, key = c.key, number = k.total + 1, parent_close = c.parent_close or "cancel_children", budgets = rec.budgets, deadline = rec.deadline,
+    parent_id = rec.id, key = c.key, number = k.total + 1, parent_close = c.parent_close or "cancel_children", budgets = asks.of(rec).budgets, deadline = rec.deadline,
   }
   local answer = submit.repeated(tx, s, place)
   if answer and answer.err then return nil, answer end
@@ -12815,6 +12992,7 @@ end
 source["quota.ask"] = function(require, LIBRARY)
 local define = require "lib.define"
 local reply = require "lib.reply"
+local quota = require "record.quota"
 local ask = require "transition.ask"
 
 define.fn {
@@ -12825,8 +13003,14 @@ define.fn {
   reply = { answered = { items = "[quota_answer]" } },
   errs = { "quota_not_found" },
   call = function(tx, a)
-    local items = ask.quota(tx, a.quota_id, a.candidates)
-    if items == nil then return reply.err("quota_not_found", { quota_id = a.quota_id }) end
+    local q, items = ask.quota(tx, a.quota_id, a.candidates), {}
+    if q == nil then return reply.err("quota_not_found", { quota_id = a.quota_id }) end
+    for i, c in ipairs(a.candidates) do
+      local item = c.wall or {}
+      item.holder_id, item.admitted = c.holder_id, c.admitted or false
+      item.keep = c.admitted and quota.kept_set(q, c.key) or nil
+      items[i] = item
+    end
     return reply.ok("answered", { items = items })
   end,
 }
@@ -13400,8 +13584,13 @@ define.fn {
   reply = { answered = { items = "[budget_verdict]" } },
   errs = { "budget_not_found" },
   call = function(tx, a)
-    local items = ask.budget(tx, a.budget_id, a.candidates)
-    if items == nil then return reply.err("budget_not_found", { budget_id = a.budget_id }) end
+    local items = {}
+    if not ask.budget(tx, a.budget_id, a.candidates) then return reply.err("budget_not_found", { budget_id = a.budget_id }) end
+    for i, c in ipairs(a.candidates) do
+      local item = c.wall or {}
+      item.holder_id, item.admitted = c.holder_id, c.admitted or false
+      items[i] = item
+    end
     return reply.ok("answered", { items = items })
   end,
 }
@@ -14102,13 +14291,14 @@ local event = require "lib.event"
 local keys = require "lib.keys"
 local reply = require "lib.reply"
 local awaits = require "index.awaits"
+local asks = require "record.asks"
 local execution = require "record.execution"
 local runnable = require "transition.runnable"
 local spec = require "record.spec"
 
 -- What an execution asks of the budget; nil when it names another one below it, or reported to it unasked.
 local function named(rec, id)
-  for _, ref in ipairs(rec.budgets or {}) do
+  for _, ref in ipairs(asks.of(rec).budgets) do
     if ref.budget_id == id then return ref end
   end
 end

@@ -5,12 +5,15 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use ff_core::types::{AttemptId, LeaseId};
+use ff_core::types::{AttemptId, BudgetId, LeaseId, QuotaPolicyId};
 use ff_engine::fence_of;
 use ff_script::Route;
 use ff_script::generated::{
-    ClaimExecutions, ClaimExecutionsReply, CompleteExecution, Submission, SubmitExecution, Task,
+    BudgetRef, BudgetReset, BudgetScope, ClaimExecutions, ClaimExecutionsReply, CompleteExecution, CreateBudget,
+    DimensionLimit, NewBudget, OnHard, OnSoft, PutQuota, Quota, QuotaRef, ResetType, ScopeType, Submission,
+    SubmitExecution, Task,
 };
+use uuid::Uuid;
 
 use super::StoreOptions;
 use super::machine::Others;
@@ -21,6 +24,8 @@ use super::store::{Setting, Store};
 /// Operations in one list.
 const LISTS: [usize; 3] = [1, 4, 32];
 const ROUTE: Route = Route::Execution(0);
+/// The id of the quota or budget that is attached.
+const ATTACHED: Uuid = Uuid::from_u128(7 << 64);
 /// Each step of a round is this many operations, in however many lists.
 const STEP: usize = 32;
 
@@ -59,18 +64,22 @@ pub fn run(root: &Path, options: &StoreOptions) -> Result<()> {
          store the caller's time, without flushes. Figures of one run can be compared, those of two cannot.\n\n\
          | store | in a list | operation | µs each | within commands, µs | commands each |\n| --- | ---: | --- | ---: | ---: | ---: |\n",
     );
+    let runs = LISTS.map(|size| (size, Attached::Nothing));
+    let runs = runs.into_iter().chain([Attached::Quota, Attached::Budget].map(|attached| (STEP, attached)));
+    let runs: Vec<(usize, Attached)> = runs.collect();
     for setting in settings {
-        for size in LISTS {
-            let steps = runtime.block_on(measure(setting, &folder, size, rounds))?;
+        for (size, attached) in &runs {
+            let steps = runtime.block_on(measure(setting, &folder, *size, rounds, *attached))?;
             let mut cycle = 0.0;
             for (name, spent) in ["submit", "claim", "complete"].into_iter().zip(steps) {
                 let each = |total: f64| total / spent.operations as f64;
                 cycle += each(spent.micros);
                 let inside = if spent.inside > 0.0 { format!("{:.1}", each(spent.inside)) } else { "-".to_owned() };
                 let (store, micros, commands) = (setting.name(), each(spent.micros), each(spent.commands as f64));
-                writeln!(text, "| {store} | {size} | {name} | {micros:.1} | {inside} | {commands:.1} |")?;
+                let with = attached.words();
+                writeln!(text, "| {store} | {size} | {name}{with} | {micros:.1} | {inside} | {commands:.1} |")?;
             }
-            writeln!(text, "| {} | {size} | all three | {cycle:.0} | | |", setting.name())?;
+            writeln!(text, "| {} | {size} | all three{} | {cycle:.0} | | |", setting.name(), attached.words())?;
         }
     }
     println!("{text}");
@@ -83,15 +92,76 @@ pub fn run(root: &Path, options: &StoreOptions) -> Result<()> {
     Ok(())
 }
 
-async fn measure(setting: Setting, folder: &Path, size: usize, rounds: usize) -> Result<[Spent; 3]> {
+/// What must admit the executions that are measured.
+#[derive(Clone, Copy, PartialEq)]
+enum Attached {
+    Nothing,
+    Quota,
+    Budget,
+}
+
+impl Attached {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Nothing => "",
+            Self::Quota => ", with a quota",
+            Self::Budget => ", with a budget",
+        }
+    }
+
+    /// The same submission with this attached.
+    fn to(self, fields: Submission) -> Submission {
+        let estimate = Some([("tokens".to_owned(), 5)].into());
+        match self {
+            Self::Nothing => fields,
+            Self::Quota => Submission { quotas: Some(vec![QuotaRef::new(ATTACHED, "key".to_owned())]), ..fields },
+            Self::Budget => {
+                Submission { budgets: Some(vec![BudgetRef { estimate, ..BudgetRef::new(ATTACHED) }]), ..fields }
+            }
+        }
+    }
+
+    /// Creates it, with more room than anything here takes.
+    async fn create(self, store: &Store) -> Result<()> {
+        let (namespace, much) = ("default".to_owned(), 1_000_000);
+        match self {
+            Self::Nothing => {}
+            Self::Quota => {
+                let quota = Quota {
+                    concurrency: Some(much),
+                    ..Quota::new(QuotaPolicyId::from_uuid(ATTACHED), namespace, false)
+                };
+                store.client().call(Route::Quota(0), &PutQuota { actor: None, quota, version: None }).await?;
+            }
+            Self::Budget => {
+                let dimensions = vec![DimensionLimit { name: "tokens".to_owned(), hard: Some(much), soft: None }];
+                let scope = BudgetScope { r#type: ScopeType::Custom, id: None };
+                let reset = BudgetReset { r#type: ResetType::None, interval_ms: None, zone: None };
+                let id = BudgetId::from_uuid(ATTACHED);
+                let budget = NewBudget::new(id, namespace, scope, dimensions, reset, OnSoft::Notify, OnHard::Suspend);
+                store.client().call(Route::Budget(0), &CreateBudget { budget, actor: "bench".to_owned() }).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn measure(
+    setting: Setting,
+    folder: &Path,
+    size: usize,
+    rounds: usize,
+    attached: Attached,
+) -> Result<[Spent; 3]> {
     let store = Store::open(setting, folder).await?;
     show_lane(&store).await?;
+    attached.create(&store).await?;
     let mut sums = [Spent::default(); 3];
     // The first round is not counted: it finds everything cold.
     for round in 0..=rounds {
         let submissions: Vec<_> = (0..STEP)
             .map(|_| {
-                let fields = new_execution(0).fields;
+                let fields = attached.to(new_execution(0).fields);
                 (ROUTE, SubmitExecution { submission: Submission { body_digest: "0".repeat(32), ..fields } })
             })
             .collect();
