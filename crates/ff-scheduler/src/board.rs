@@ -32,12 +32,30 @@ pub(crate) struct Errand {
     pub partition: u16,
     /// Some of its work needs admission.
     pub admission: bool,
+    /// The last claim there left work behind: there is more than one claim takes.
+    pub deep: bool,
     /// How many may be started, as far as is known; nothing is known of a lane that was not found to be limited.
     pub room: Option<i64>,
     /// The announcements heard about the place when the worker was sent.
     heard: u64,
     /// The announcements heard about the lane's room when the worker was sent.
     heard_room: Option<u64>,
+}
+
+impl Errand {
+    /// True when work is reserved and admitted before it is claimed: in a limited lane, and where a claim cannot ask quotas and budgets.
+    pub fn needs_grants(&self) -> bool {
+        self.room.is_some() || self.admission
+    }
+}
+
+#[cfg(test)]
+impl Errand {
+    /// One to this partition of a lane.
+    pub fn to(lane: &str, partition: u16, deep: bool) -> Self {
+        let sight = Sight { lane: lane.to_owned(), capabilities: Vec::new() };
+        Self { sight, partition, admission: false, deep, room: None, heard: 0, heard_room: None }
+    }
 }
 
 /// A partition as seen through one sight.
@@ -48,10 +66,17 @@ struct Head {
     hot: bool,
     /// Work that needs admission was announced.
     admission: bool,
+    /// The last claim left work behind.
+    deep: bool,
     /// Somebody is asking it right now.
     asked: bool,
     /// Announcements heard so far.
     heard: u64,
+}
+
+impl Head {
+    /// One of which nothing was heard.
+    const UNHEARD: Self = Self { score: i64::MAX, hot: false, admission: false, deep: false, asked: false, heard: 0 };
 }
 
 /// What is known about the room of a limited lane. Nobody is sent to a full one until it has room again.
@@ -124,10 +149,17 @@ pub(crate) struct Board {
     credits: HashMap<String, HashMap<Sight, i64>>,
     /// What each queue requires; a queue's name stands for its requirement set, everywhere and for good.
     requirements: HashMap<String, Vec<String>>,
+    /// Claims ask quotas and budgets on their way: what needs admission is claimed like everything else.
+    admits_in_claims: bool,
     next_waiter: u64,
 }
 
 impl Board {
+    /// An empty board.
+    pub fn new(admits_in_claims: bool) -> Self {
+        Self { admits_in_claims, ..Self::default() }
+    }
+
     /// True when the partitions of the sight were looked at.
     pub fn knows(&self, sight: &Sight) -> bool {
         self.sights.get(sight).is_some_and(|state| state.known)
@@ -206,12 +238,11 @@ impl Board {
     /// A partition has work with this head, as an announcement or a look says.
     pub fn ready(&mut self, sight: &Sight, partition: u16, score: i64, admission: bool) {
         let Some(state) = self.sights.get_mut(sight) else { return };
-        let head =
-            state.heads.entry(partition).or_insert(Head { score, hot: false, admission, asked: false, heard: 0 });
+        let head = state.heads.entry(partition).or_insert(Head { score, ..Head::UNHEARD });
         head.heard += 1;
         head.score = if head.hot { head.score.min(score) } else { score };
         head.hot = true;
-        head.admission |= admission;
+        head.admission |= admission && !self.admits_in_claims;
         self.send_out(sight);
     }
 
@@ -220,6 +251,7 @@ impl Board {
         let Some(state) = self.sights.get_mut(&errand.sight) else { return };
         if let Some(head) = state.heads.get_mut(&errand.partition) {
             head.asked = false;
+            head.deep = left.is_some_and(|score| score != i64::MIN);
             match left {
                 Some(score) => {
                     head.hot = true;
@@ -345,8 +377,7 @@ impl Board {
             return None;
         }
         let heads = &mut self.sights.get_mut(sight)?.heads;
-        let unheard = Head { score: i64::MAX, hot: false, admission: false, asked: false, heard: 0 };
-        let head = heads.entry(partition).or_insert(unheard);
+        let head = heads.entry(partition).or_insert(Head::UNHEARD);
         if head.asked || head.admission {
             return None;
         }
@@ -355,6 +386,7 @@ impl Board {
             sight: sight.clone(),
             partition,
             admission: false,
+            deep: head.deep,
             room: None,
             heard: head.heard,
             heard_room: None,
@@ -432,6 +464,7 @@ impl Board {
         let errand = Errand {
             partition,
             admission: head.admission,
+            deep: head.deep,
             room: gate.as_ref().map(|gate| gate.room()),
             heard: head.heard,
             heard_room: gate.as_ref().map(|gate| gate.heard),

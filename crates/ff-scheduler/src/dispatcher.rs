@@ -32,7 +32,9 @@ const BATCH: u16 = 64;
 /// What the inputs and passed results of one claim's tasks come to at most; one task is always handed out.
 const BYTES_MAX: usize = 4 * 1024 * 1024;
 /// How many partitions one claim asks at once.
-const SPREAD: u16 = 8;
+const SPREAD: usize = 8;
+/// How much is taken from a partition with a backlog before another one is asked. Few large claims cost less than many small ones.
+const DEEP_SHARE: u16 = 32;
 /// How long what was claimed first waits for more.
 const GATHER: Duration = Duration::from_millis(5);
 const GRANT_TTL_MS: i64 = 5_000;
@@ -92,7 +94,8 @@ impl Dispatcher {
         let news = Listener::new(operations.client().host().as_ref());
         let (settle, settling) = mpsc::unbounded_channel();
         let granting = Granting { operations: operations.clone(), admission };
-        let (board, looking) = (Mutex::default(), tokio::sync::Mutex::default());
+        let board = Mutex::new(Board::new(operations.client().admits_in_claims()));
+        let looking = tokio::sync::Mutex::default();
         let inner = Arc::new(Inner { operations, granting, board, looking, settle });
         let stop = CancellationToken::new();
         tokio::spawn(hear(Arc::clone(&inner), news, settling, options, stop.clone()));
@@ -197,11 +200,11 @@ impl Dispatcher {
                     None => return Ok(Vec::new()),
                 }
             }
-            self.inner.more_errands(&profile.instance, &sights, left.min(SPREAD), &mut visited, &mut errands);
+            self.inner.more_errands(&profile.instance, &sights, left, &mut visited, &mut errands);
             if errands.is_empty() {
                 return Ok(held.take_what_fits());
             }
-            let shares = shares(left, errands.len());
+            let shares = shares(left, &errands);
             let runs = errands.into_iter().zip(shares).map(|(errand, share)| {
                 visited.insert(errand.partition);
                 self.run(errand, profile, share, request_id)
@@ -227,9 +230,16 @@ impl Dispatcher {
 }
 
 /// `max` as evenly as it goes, each share within what one call takes.
-fn shares(max: u16, parts: usize) -> Vec<u16> {
-    let parts = u16::try_from(parts).unwrap_or(u16::MAX).max(1);
-    (0..parts).map(|part| (max / parts + u16::from(part < max % parts)).clamp(1, BATCH)).collect()
+fn shares(max: u16, errands: &[Errand]) -> Vec<u16> {
+    let mut left = max;
+    let mut shares = Vec::with_capacity(errands.len());
+    for (at, errand) in errands.iter().enumerate() {
+        let others = u16::try_from(errands.len() - at).unwrap_or(u16::MAX);
+        let share = if errand.deep { DEEP_SHARE.min(left) } else { left.div_ceil(others) };
+        shares.push(share.clamp(1, BATCH));
+        left = left.saturating_sub(share);
+    }
+    shares
 }
 
 /// Leases on their way to a worker; dropped before they are taken, they are handed back.
@@ -334,7 +344,8 @@ impl Inner {
         tokio::time::timeout_at(until, &mut place.sent).await.ok()?.ok()
     }
 
-    /// Adds errands that are there right now, up to `max` in all; none to a partition that was visited.
+    /// Adds errands that are there right now, as long as those before them may not fill `max` slots; none to a partition that was
+    /// visited.
     fn more_errands(
         &self,
         worker: &str,
@@ -344,7 +355,9 @@ impl Inner {
         errands: &mut Vec<Errand>,
     ) {
         let mut board = self.board();
-        while errands.len() < usize::from(max) {
+        let fills =
+            |errands: &[Errand]| -> u16 { errands.iter().map(|errand| if errand.deep { DEEP_SHARE } else { 1 }).sum() };
+        while errands.len() < SPREAD && fills(errands) < max {
             let Some(errand) = board.take(worker, sights) else { return };
             // Two lanes may lead to one partition, and the request id is good for one claim there.
             if visited.contains(&errand.partition) || errands.iter().any(|other| other.partition == errand.partition) {
@@ -465,7 +478,7 @@ impl Inner {
         let route = Route::Execution(errand.partition);
         let who = claimant(errand, profile);
         // Grants reach all of a lane's work in the order of its scores, and what needs no admission too.
-        let by_grants = self.needs_grants(errand);
+        let by_grants = errand.needs_grants();
         if by_grants && let Some(claimed) = self.claim_granted(errand, &who, max.min(BATCH), request_id).await? {
             return Ok(claimed);
         }
@@ -475,11 +488,6 @@ impl Inner {
             return Ok(claimed.unwrap_or_default());
         }
         Ok(plain)
-    }
-
-    /// True when work is reserved and admitted before it is claimed: in a limited lane, and where a claim cannot ask quotas and budgets.
-    fn needs_grants(&self, errand: &Errand) -> bool {
-        errand.room.is_some() || (errand.admission && !self.operations.client().admits_in_claims())
     }
 
     /// Reserves, admits, then claims: the way of work in limited lanes, with quotas or with budgets. Answers nothing when
@@ -693,10 +701,18 @@ mod tests {
 
     #[test]
     fn shares_add_up_and_fit_into_a_call() {
-        for (max, parts, expected) in
-            [(1, 1, vec![1]), (10, 3, vec![4, 3, 3]), (64, 1, vec![64]), (256, 2, vec![64, 64]), (3, 3, vec![1, 1, 1])]
-        {
-            assert_eq!(shares(max, parts), expected, "{max} in {parts}");
+        let errands = |deep: &[bool]| -> Vec<Errand> { deep.iter().map(|deep| Errand::to("a/b", 0, *deep)).collect() };
+        for (max, deep, expected) in [
+            (1, &[false][..], vec![1]),
+            (10, &[false; 3], vec![4, 3, 3]),
+            (64, &[false], vec![64]),
+            (256, &[false; 2], vec![64, 64]),
+            (3, &[false; 3], vec![1, 1, 1]),
+            (64, &[true, true], vec![32, 32]),
+            (40, &[true, false], vec![32, 8]),
+            (20, &[true], vec![20]),
+        ] {
+            assert_eq!(shares(max, &errands(deep)), expected, "{max} in {deep:?}");
         }
     }
 }

@@ -11,7 +11,7 @@ use ff_script::{Answers, Error, HostError, List, Route};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-use super::{Dispatcher, Inner, Profile, SPREAD, claimant, shares};
+use super::{Dispatcher, Inner, Profile, claimant, shares};
 use crate::board::{Errand, Met, Sent, Sight};
 
 impl Dispatcher {
@@ -38,7 +38,7 @@ impl Dispatcher {
             Err(error) => return (self.inner.operations.client().run(ends).await, Err(error)),
         };
         let (along, apart) = self.inner.errands_after(last, lane, profile, &sights, max);
-        let shares = shares(max, along.len() + apart.len());
+        let shares = shares(max, &along.iter().chain(&apart).cloned().collect::<Vec<_>>());
         let (answer, answered) = oneshot::channel();
         let (inner, profile) = (Arc::clone(&self.inner), profile.clone());
         // Whatever becomes of the caller: leases nobody is there to take are handed back at once.
@@ -60,9 +60,9 @@ impl Dispatcher {
 impl Submitter for Dispatcher {
     async fn send(&self, route: Route, call: &SubmitExecution) -> Result<SubmitExecutionReply, Error> {
         let submission = &call.submission;
-        let is_plain = submission.quotas.as_ref().is_none_or(Vec::is_empty)
-            && submission.budgets.as_ref().is_none_or(Vec::is_empty)
-            && submission.delay_until.is_none();
+        let asks = [submission.quotas.as_ref().map(Vec::len), submission.budgets.as_ref().map(Vec::len)];
+        let admitted = self.inner.operations.client().admits_in_claims() || asks.iter().flatten().all(|len| *len == 0);
+        let is_plain = admitted && submission.delay_until.is_none();
         let met = match route {
             Route::Execution(partition) if is_plain => {
                 let lane = format!("{}/{}", submission.namespace, submission.lane);
@@ -124,7 +124,7 @@ impl Inner {
         max: u16,
     ) -> (Vec<Errand>, Vec<Errand>) {
         let mut errands = Vec::new();
-        self.more_errands(&profile.instance, sights, max.min(SPREAD), &mut BTreeSet::new(), &mut errands);
+        self.more_errands(&profile.instance, sights, max, &mut BTreeSet::new(), &mut errands);
         if errands.is_empty()
             && let Some(Route::Execution(partition)) = last
             && let [sight] =
@@ -132,7 +132,7 @@ impl Inner {
         {
             errands.extend(self.board().look_in(sight, partition));
         }
-        errands.into_iter().partition(|errand| !self.needs_grants(errand))
+        errands.into_iter().partition(|errand| !errand.needs_grants())
     }
 
     /// Runs the ends and the claims that ride with them, then the claims that need admission.
