@@ -11,7 +11,7 @@ use ff_script::{HostError, Invocation, Route};
 use tokio::sync::oneshot;
 
 /// Lists that are out at once, and the most when the way to the store is long.
-const OUT: usize = 2;
+pub(crate) const OUT: usize = 2;
 const OUT_MAX: usize = 16;
 /// How much longer the way may be before one more list is sent along it.
 const WAY_PER_LIST: Duration = Duration::from_micros(400);
@@ -141,8 +141,8 @@ impl Filling {
     /// Takes jobs from a queue until the list weighs this much; one always fits into an empty list. Returns the bytes that left the queue.
     fn take_from(&mut self, queue: &mut VecDeque<Job>, weight_max: usize, deadline: Duration) -> usize {
         let mut taken = 0;
-        // Background work takes its share and no more, whatever room is left.
-        let mut share = SHARE;
+        // Beside other work, background work takes its share and no more, whatever room is left.
+        let mut share = if self.jobs.is_empty() { LIST_MAX } else { SHARE };
         while let Some(next) = queue.front() {
             let (size, weight) = (next.invocation.args.len(), next.invocation.terms.weight);
             let is_late = next.queued.elapsed() >= deadline;
@@ -176,11 +176,13 @@ pub(crate) struct Gather {
     lines: Mutex<HashMap<Place, Line>>,
     /// The way to the store and back, in microseconds: the shortest seen, forgotten slowly.
     way: AtomicU64,
+    out: usize,
 }
 
 impl Gather {
-    pub(crate) fn new() -> Gather {
-        Gather { lines: Mutex::default(), way: AtomicU64::new(0) }
+    /// `out` lists of a line may be out at once, and more on a long way.
+    pub(crate) fn new(out: usize) -> Gather {
+        Gather { lines: Mutex::default(), way: AtomicU64::new(0), out }
     }
 
     fn lines(&self) -> MutexGuard<'_, HashMap<Place, Line>> {
@@ -244,7 +246,7 @@ impl Gather {
     /// How many lists of a line may be out: more, the longer the way is.
     fn out_max(&self) -> usize {
         let longer = Duration::from_micros(self.way.load(Ordering::Relaxed)).as_micros() / WAY_PER_LIST.as_micros();
-        (OUT + usize::try_from(longer).unwrap_or(OUT_MAX)).min(OUT_MAX)
+        (self.out + usize::try_from(longer).unwrap_or(OUT_MAX)).min(OUT_MAX)
     }
 }
 
@@ -275,7 +277,7 @@ mod tests {
 
     #[test]
     fn an_idle_store_gets_one_at_once_and_what_comes_meanwhile_goes_together() {
-        let gather = Gather::new();
+        let gather = Gather::new(OUT);
         let (first, _a) = job(1);
         assert_eq!(gather.queue([(PLACE, first)]), [PLACE]);
         assert_eq!(gather.next(PLACE, 1, SOON)[0].len(), 1);
@@ -292,7 +294,7 @@ mod tests {
 
     #[test]
     fn lists_are_bounded_by_number_and_bytes_and_leave_out_who_left() {
-        let gather = Gather::new();
+        let gather = Gather::new(OUT);
         let mut kept = Vec::new();
         let mut jobs = Vec::new();
         for n in 0..100 {
@@ -314,7 +316,7 @@ mod tests {
 
     #[test]
     fn more_lists_are_out_on_a_long_way() {
-        let gather = Gather::new();
+        let gather = Gather::new(OUT);
         gather.took(Duration::from_micros(120));
         assert_eq!(gather.out_max(), 2);
         for _ in 0..1_000 {
@@ -327,7 +329,7 @@ mod tests {
 
     #[test]
     fn a_list_is_bounded_by_weight_and_nothing_waits_for_good() {
-        let gather = Gather::new();
+        let gather = Gather::new(OUT);
         let (mut jobs, mut kept) = (Vec::new(), Vec::new());
         let mut add = |count: usize, function, terms: Terms| {
             for _ in 0..count {
@@ -358,7 +360,7 @@ mod tests {
 
     #[test]
     fn what_waited_too_long_is_answered_and_not_sent() {
-        let gather = Gather::new();
+        let gather = Gather::new(OUT);
         let (late, mut answered) = job(1);
         gather.queue([(PLACE, late)]);
         assert!(gather.next(PLACE, 1, Duration::ZERO).is_empty());
@@ -368,7 +370,7 @@ mod tests {
 
     #[test]
     fn a_heavy_operation_is_not_passed_over_for_good() {
-        let gather = Gather::new();
+        let gather = Gather::new(OUT);
         let heavy = Terms { weight: LIST_MAX, ..Terms::default() };
         let (claim, _answered) = job_of("ff_submit_execution", 1, heavy);
         gather.queue([(PLACE, claim)]);

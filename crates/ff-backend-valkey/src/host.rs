@@ -15,7 +15,7 @@ use crate::backoff::Backoff;
 use crate::connect::Connector;
 use crate::durability::{Confirmation, Promise};
 use crate::fault::Fault;
-use crate::gather::{Gather, Job, Place};
+use crate::gather::{Gather, Job, OUT, Place};
 use crate::inspect;
 use crate::library::{self, Ensured};
 use crate::node::Node;
@@ -25,7 +25,9 @@ use crate::topology::Topology;
 use crate::wake::Wakes;
 
 /// Lists that share one confirmation: it comes once a second at worst, so more have to go along.
-const LISTS_CONFIRMED: usize = 8;
+const LISTS_CONFIRMED: usize = 64;
+/// Lists that are out at once where each waits for a confirmation: one for each connection that can wait for it.
+const OUT_CONFIRMED: usize = crate::lane::LANES;
 /// How long a confirmed call may take beyond its limit: a flush comes once a second.
 const CONFIRM_SLACK: Duration = Duration::from_secs(5);
 
@@ -78,8 +80,8 @@ impl ValkeyHost {
         let carrier = Carrier {
             options,
             topology,
+            gather: Gather::new(if promise.confirmation.is_some() { OUT_CONFIRMED } else { OUT }),
             promise,
-            gather: Gather::new(),
             listening: AtomicBool::new(false),
             healthy: AtomicBool::new(true),
         };

@@ -14,7 +14,7 @@ use crate::fault::Fault;
 use crate::node::reply;
 
 /// A confirmation blocks its connection, so a few of them take turns.
-const LANES: usize = 4;
+pub(crate) const LANES: usize = 4;
 /// The most calls one confirmation covers.
 const BATCH: usize = 512;
 /// How long the server may take to confirm.

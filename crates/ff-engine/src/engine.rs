@@ -73,6 +73,7 @@ impl Engine {
         let waiting = Waiting::start(operations.clone(), &mut tasks, stop.clone());
         let streams = Streams::start(operations.clone(), &mut tasks, stop.clone());
         let mut looks_after = None;
+        let mut first_beat = None;
         if options.background {
             let clock = Clock::default();
             // No caller waits for background work: it leaves three quarters of each list to calls that have one.
@@ -85,13 +86,17 @@ impl Engine {
             unblock::start(operations.clone(), owners.clone(), &mut tasks, stop.clone());
             events::start(background, owners.clone(), &mut tasks, stop.clone());
             looks_after = Some(owners);
-            owned.first_beat().await?;
+            first_beat = Some(owned);
         }
         let mut watched: Vec<Route> = client.execution_routes().collect();
         watched.extend(client.quota_routes());
         watched.extend(client.budget_routes());
         watched.push(Route::Fleet);
         host.subscribe(&watched).await?;
+        // Behind the subscription: what is owned is looked at once, and from then on announcements tell.
+        if let Some(owned) = first_beat {
+            owned.first_beat().await?;
+        }
         let (owners, sweep_every) = (looks_after, options.sweep_every);
         Ok(Self { operations, waiting, streams, readers, server_id, owners, sweep_every, stop, tasks })
     }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use ff_script::generated::{LaneCounts, PartitionStatsReply, ReviewRoutes, ReviewRoutesReply, Worker, WorkerState};
 use ff_script::{Client, Error, Route, Wake};
+use futures::future::join_all;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -218,13 +219,18 @@ impl Routes {
         self.fleet_changed();
     }
 
-    /// Reads the places of one partition, or reviews everything that is due.
+    /// Reads the places of the partitions that were not read yet, or reviews everything that is due.
     async fn step(&mut self) -> Result<(), Error> {
-        if let Some(route) = self.unread.first().copied() {
-            for place in places(self.operations.client(), route).await? {
-                self.known.entry(place).or_default().next = Some(Instant::now());
+        if !self.unread.is_empty() {
+            let client = self.operations.client();
+            for (route, read) in
+                join_all(self.unread.iter().map(async |route| (*route, places(client, *route).await))).await
+            {
+                for place in read? {
+                    self.known.entry(place).or_default().next = Some(Instant::now());
+                }
+                self.unread.remove(&route);
             }
-            self.unread.remove(&route);
             return Ok(());
         }
         let now = Instant::now();

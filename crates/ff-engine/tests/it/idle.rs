@@ -1,7 +1,10 @@
 //! An engine with nothing to do leaves the store alone.
 
+use ff_engine::{Engine, EngineOptions};
+
 use crate::kit::*;
 use crate::on_both_hosts;
+use crate::wiretap::Wiretap;
 
 /// Commands a second an idle engine may cost.
 const LIMIT: f64 = 5.0;
@@ -35,4 +38,37 @@ on_both_hosts! {
         assert!(rate < LIMIT, "{commands} commands in {took:.1} s");
         engine.stop().await;
     }
+}
+
+/// Calls of the library a Valkey server has carried out so far, each a list of one or more operations.
+fn library_calls(server: &ff_testkit::TestServer) -> usize {
+    let stats: String = server.command(&["INFO", "commandstats"]).unwrap();
+    let calls = stats.lines().filter(|line| line.starts_with("cmdstat_fcall")).map(|line| {
+        let count = line.split_once("calls=").and_then(|(_, rest)| rest.split(',').next()).unwrap();
+        count.parse::<usize>().unwrap()
+    });
+    calls.sum()
+}
+
+#[test]
+fn a_start_on_an_empty_valkey_makes_at_most_three_calls_per_partition() {
+    run(Kind::Valkey, |kit| async move {
+        let server = kit.server().unwrap();
+        let tap = Wiretap::on(kit.host());
+        let options = EngineOptions { sweep_every: ms(3_600_000), ..EngineOptions::default() };
+        let engine = Engine::start(tap.clone(), options).await.unwrap();
+        let client = engine.operations().client();
+        let places =
+            1 + client.execution_routes().count() + client.quota_routes().count() + client.budget_routes().count();
+        // A server that lives says so now and then, however long this takes.
+        let started = || library_calls(server) - tap.calls("ff_heartbeat_server");
+        let calls = eventually("the start is over", async || {
+            let before = started();
+            tokio::time::sleep(ms(1_000)).await;
+            (started() == before).then_some(before)
+        })
+        .await;
+        assert!((1..=3 * places).contains(&calls), "{calls} calls for {places} partitions");
+        engine.stop().await;
+    });
 }

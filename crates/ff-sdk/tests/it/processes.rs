@@ -26,13 +26,22 @@ fn note(line: &str) {
     file.write_all(format!("{line}\n").as_bytes()).expect("the line is written");
 }
 
+/// The instance that only ends work without a length when it is told to stop; any other ends it at once.
+const ZOMBIE: &str = "zombie";
+
 /// Works as long as the input says, in milliseconds of its own: a process that is stopped makes no headway meanwhile. Told to
 /// stop, it tries one more write, as a zombie would, and notes what came of it.
-async fn work(Payload(ms): Payload<u64>, ctx: Ctx) -> HandlerResult<String> {
+async fn work(Payload(ms): Payload<Option<u64>>, ctx: Ctx) -> HandlerResult<String> {
     const STEP: u64 = 20;
     let id = *ctx.execution_id();
+    let instance = std::env::var(INSTANCE).expect("it has a name");
     note(&format!("began {id}"));
-    for _ in 0..ms / STEP {
+    let steps = match ms {
+        Some(ms) => ms / STEP,
+        None if instance == ZOMBIE => u64::MAX,
+        None => 0,
+    };
+    for _ in 0..steps {
         tokio::select! {
             biased;
             reason = ctx.cancellation().cancelled() => {
@@ -47,7 +56,7 @@ async fn work(Payload(ms): Payload<u64>, ctx: Ctx) -> HandlerResult<String> {
         }
     }
     note(&format!("ended {id}"));
-    Ok(Some(std::env::var(INSTANCE).expect("it has a name").into_bytes()))
+    Ok(Some(instance.into_bytes()))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -160,11 +169,11 @@ between_processes! {
 }
 
 async fn zombie(world: &World) {
-    let first = Process::start(world, "first");
+    let first = Process::start(world, ZOMBIE);
     until("the first is ready", || async { first.noted("ready") == 1 }).await;
     let mut ids = Vec::new();
     for _ in 0..3 {
-        ids.push(world.submit("work", b"1500").await);
+        ids.push(world.submit("work", b"null").await);
     }
     until("it runs them", || async { first.noted("began") == 3 }).await;
     first.signal("STOP");
