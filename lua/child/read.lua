@@ -8,6 +8,7 @@ define.fn {
   name = "ff_read_children",
   doc = "The children of an execution in the order they were spawned, a page at a time; `next` is the number to go on from.",
   flags = { "no-writes" },
+  weight = "limit",
   args = { execution_id = "execution_id", from = "count?", limit = "list_limit" },
   reply = { page = { children = "[child]", next = "count?" } },
   errs = { "execution_not_found" },

@@ -8,6 +8,7 @@ define.fn {
   name = "ff_list_flows",
   doc = "Flows of this partition, newest first, that match every filter given; a page may be short, `more` says whether to go on after `last`.",
   flags = { "no-writes" },
+  weight = "limit",
   args = { namespace = "namespace?", kind = "kind?", state = "flow_state?", after = "flow_position?", limit = "list_limit" },
   reply = { page = { items = "[flow]", last = "flow_position?", more = "bool" } },
   errs = {},

@@ -26,6 +26,7 @@ define.fn {
   name = "ff_read_flow",
   doc = "Members of a flow in the order they were added, a page at a time, with the edges out of them when asked for; `next` is where to go on.",
   flags = { "no-writes" },
+  weight = "limit",
   args = { flow_id = "flow_id", after = "graph_position?", limit = "list_limit", edges = "bool" },
   reply = { page = { members = "[member]", edges = "[edge]", next = "graph_position?", version = "count" } },
   errs = { "flow_not_found" },

@@ -9,6 +9,7 @@ define.fn {
   name = "ff_check_executions",
   doc = "Verifies the records of this partition against every index they belong to, a page at a time; `repair` rewrites what differs and says so. Answers the slots of quotas that running executions have, for their partitions to be asked.",
   flags = { "allow-oom" },
+  weight = "limit",
   args = { offset = "count", limit = "batch_size", repair = "bool" },
   reply = { checked = { findings = "[finding]", slots = "[quota_slot]", looked = "count", more = "bool" } },
   errs = {},

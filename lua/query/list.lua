@@ -120,6 +120,7 @@ define.fn {
   name = "ff_list_executions",
   doc = "Executions of this partition, newest first, that match every filter given. Looks at a bounded number of index entries; a page may be short, `more` says whether to go on after `last`.",
   flags = { "no-writes" },
+  weight = "limit",
   args = {
     namespace = "namespace?", lane = "lane?", kind = "kind?", state = "public_state?", tag_key = "tag_key?", tag_value = "tag_value?", worker = "instance?", flow_id = "flow_id?",
     created_after = "time_ms?", created_before = "time_ms?", after = "position?", limit = "list_limit",

@@ -9,6 +9,7 @@ define.fn {
   name = "ff_read_signals",
   doc = "Signals of an execution in order of arrival: all of them, or those that let its attempt go on.",
   flags = { "no-writes" },
+  weight = "limit",
   args = { execution_id = "execution_id", resume_only = "bool", after = "stream_id?", limit = "list_limit" },
   reply = { page = { signals = "[signal]", more = "bool" } },
   errs = { "execution_not_found" },

@@ -28,6 +28,7 @@ define.fn {
   name = "ff_read_stream",
   doc = "Frames of one attempt after an id, or from and to ids included; a time stands for the frames written then; the latest attempt when none is named. One call answers a page of bounded size; `more` says whether to go on after the last id.",
   flags = { "no-writes" },
+  weight = "limit",
   args = { execution_id = "execution_id", attempt_index = "attempt_index?", after = "stream_id?", from = "stream_id?", to = "stream_id?", limit = "stream_limit" },
   reply = {
     page = { frames = "[frame]", more = "bool", attempt_index = "attempt_index?", latest_attempt = "attempt_index?", terminal = "bool", closed_at = "time_ms?", closed_reason = "attempt_state?" },

@@ -4123,7 +4123,7 @@ wire_reply! {
         },
     }
 }
-wire_call!(ReadStream -> ReadStreamReply, "ff_read_stream", read_only: true);
+wire_call!(ReadStream -> ReadStreamReply, "ff_read_stream", read_only: true, weight: limit);
 impl ReadStream {
     /// What is required, with nothing optional said.
     #[must_use]
@@ -4450,7 +4450,7 @@ wire_reply! {
         },
     }
 }
-wire_call!(ReadFlow -> ReadFlowReply, "ff_read_flow", read_only: true);
+wire_call!(ReadFlow -> ReadFlowReply, "ff_read_flow", read_only: true, weight: limit);
 impl ReadFlow {
     /// What is required, with nothing optional said.
     #[must_use]
@@ -4486,7 +4486,7 @@ wire_reply! {
         },
     }
 }
-wire_call!(ListFlows -> ListFlowsReply, "ff_list_flows", read_only: true);
+wire_call!(ListFlows -> ListFlowsReply, "ff_list_flows", read_only: true, weight: limit);
 impl ListFlows {
     /// What is required, with nothing optional said.
     #[must_use]
@@ -4594,7 +4594,7 @@ wire_reply! {
         },
     }
 }
-wire_call!(ReadChildren -> ReadChildrenReply, "ff_read_children", read_only: true);
+wire_call!(ReadChildren -> ReadChildrenReply, "ff_read_children", read_only: true, weight: limit);
 impl ReadChildren {
     /// What is required, with nothing optional said.
     #[must_use]
@@ -6775,7 +6775,7 @@ wire_reply! {
         },
     }
 }
-wire_call!(ListExecutions -> ListExecutionsReply, "ff_list_executions", read_only: true);
+wire_call!(ListExecutions -> ListExecutionsReply, "ff_list_executions", read_only: true, weight: limit);
 impl ListExecutions {
     /// What is required, with nothing optional said.
     #[must_use]
@@ -6809,7 +6809,7 @@ wire_reply! {
         },
     }
 }
-wire_call!(ReadEvents -> ReadEventsReply, "ff_read_events", read_only: true);
+wire_call!(ReadEvents -> ReadEventsReply, "ff_read_events", read_only: true, weight: limit);
 impl ReadEvents {
     /// What is required, with nothing optional said.
     #[must_use]
@@ -6977,7 +6977,7 @@ wire_reply! {
         },
     }
 }
-wire_call!(ReadSignals -> ReadSignalsReply, "ff_read_signals", read_only: true);
+wire_call!(ReadSignals -> ReadSignalsReply, "ff_read_signals", read_only: true, weight: limit);
 impl ReadSignals {
     /// What is required, with nothing optional said.
     #[must_use]
@@ -7269,7 +7269,7 @@ wire_reply! {
         },
     }
 }
-wire_call!(CheckExecutions -> CheckExecutionsReply, "ff_check_executions", read_only: false);
+wire_call!(CheckExecutions -> CheckExecutionsReply, "ff_check_executions", read_only: false, weight: limit);
 
 wire_struct! {
     /// Verifies keys found by a scan of the store: each must belong to a record, and each index entry to its place.

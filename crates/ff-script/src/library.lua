@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 50, hash = "8c09264b3673e72d548ae7ce958b0c8af5d56d4f5b6f230c2da02e7ea6475643" }
+local LIBRARY = { number = 51, hash = "37fc4619c662bbf13384dc77bccaf8998116fa3819193743ffb01a8365a5a862" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -11472,6 +11472,7 @@ define.fn {
   name = "ff_read_stream",
   doc = "Frames of one attempt after an id, or from and to ids included; a time stands for the frames written then; the latest attempt when none is named. One call answers a page of bounded size; `more` says whether to go on after the last id.",
   flags = { "no-writes" },
+  weight = "limit",
   args = { execution_id = "execution_id", attempt_index = "attempt_index?", after = "stream_id?", from = "stream_id?", to = "stream_id?", limit = "stream_limit" },
   reply = {
     page = { frames = "[frame]", more = "bool", attempt_index = "attempt_index?", latest_attempt = "attempt_index?", terminal = "bool", closed_at = "time_ms?", closed_reason = "attempt_state?" },
@@ -11831,6 +11832,7 @@ define.fn {
   name = "ff_read_flow",
   doc = "Members of a flow in the order they were added, a page at a time, with the edges out of them when asked for; `next` is where to go on.",
   flags = { "no-writes" },
+  weight = "limit",
   args = { flow_id = "flow_id", after = "graph_position?", limit = "list_limit", edges = "bool" },
   reply = { page = { members = "[member]", edges = "[edge]", next = "graph_position?", version = "count" } },
   errs = { "flow_not_found" },
@@ -11878,6 +11880,7 @@ define.fn {
   name = "ff_list_flows",
   doc = "Flows of this partition, newest first, that match every filter given; a page may be short, `more` says whether to go on after `last`.",
   flags = { "no-writes" },
+  weight = "limit",
   args = { namespace = "namespace?", kind = "kind?", state = "flow_state?", after = "flow_position?", limit = "list_limit" },
   reply = { page = { items = "[flow]", last = "flow_position?", more = "bool" } },
   errs = {},
@@ -12017,6 +12020,7 @@ define.fn {
   name = "ff_read_children",
   doc = "The children of an execution in the order they were spawned, a page at a time; `next` is the number to go on from.",
   flags = { "no-writes" },
+  weight = "limit",
   args = { execution_id = "execution_id", from = "count?", limit = "list_limit" },
   reply = { page = { children = "[child]", next = "count?" } },
   errs = { "execution_not_found" },
@@ -15105,6 +15109,7 @@ define.fn {
   name = "ff_list_executions",
   doc = "Executions of this partition, newest first, that match every filter given. Looks at a bounded number of index entries; a page may be short, `more` says whether to go on after `last`.",
   flags = { "no-writes" },
+  weight = "limit",
   args = {
     namespace = "namespace?", lane = "lane?", kind = "kind?", state = "public_state?", tag_key = "tag_key?", tag_value = "tag_value?", worker = "instance?", flow_id = "flow_id?",
     created_after = "time_ms?", created_before = "time_ms?", after = "position?", limit = "list_limit",
@@ -15169,6 +15174,7 @@ define.fn {
   name = "ff_read_events",
   doc = "Entries of events of this partition, oldest first, that hold at least `limit` events if there are that many. `after` is an entry that was read whole, or a place inside of one, which is answered again; `from_ms` starts at a time instead. Says the oldest and latest entry kept, whether the stream is cut at its length, and the time up to which this is complete.",
   flags = { "no-writes" },
+  weight = "limit",
   args = { after = "event_place?", from_ms = "time_ms?", limit = "list_limit" },
   reply = { events = { entries = "[event_entry]", oldest = "stream_id?", latest = "stream_id?", full = "bool", now = "time_ms" } },
   errs = {},
@@ -15394,6 +15400,7 @@ define.fn {
   name = "ff_read_signals",
   doc = "Signals of an execution in order of arrival: all of them, or those that let its attempt go on.",
   flags = { "no-writes" },
+  weight = "limit",
   args = { execution_id = "execution_id", resume_only = "bool", after = "stream_id?", limit = "list_limit" },
   reply = { page = { signals = "[signal]", more = "bool" } },
   errs = { "execution_not_found" },
@@ -16534,6 +16541,7 @@ define.fn {
   name = "ff_check_executions",
   doc = "Verifies the records of this partition against every index they belong to, a page at a time; `repair` rewrites what differs and says so. Answers the slots of quotas that running executions have, for their partitions to be asked.",
   flags = { "allow-oom" },
+  weight = "limit",
   args = { offset = "count", limit = "batch_size", repair = "bool" },
   reply = { checked = { findings = "[finding]", slots = "[quota_slot]", looked = "count", more = "bool" } },
   errs = {},
