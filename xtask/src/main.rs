@@ -6,6 +6,7 @@ mod check;
 mod codegen;
 mod docs;
 mod fsck;
+mod python;
 mod schemathesis;
 mod steps;
 mod test;

@@ -1,11 +1,12 @@
 //! The test command: everything that runs, with the servers and programs it needs.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use anyhow::Result;
 
 use crate::cargo::{built_ff, cargo, tests_are_built, tool};
+use crate::python::Python;
 use crate::schemathesis;
 use crate::steps::{Outcome, Steps, finish};
 
@@ -105,27 +106,27 @@ fn tests(root: &Path, options: &Options) -> Result<Outcome> {
     finish(options.tell(&mut command).args(&options.filter))
 }
 
-/// The Python client's own tests, against a server of this very build.
+/// The Python client: its own tests against a server of this very build, and two type checkers.
 fn python(root: &Path) -> Result<Outcome> {
-    let Some((python, version)) = python_there() else {
-        let how = "python3 3.9 or later is not there; the tests of sdk/python need it and nothing else";
-        return Ok(Outcome::Skipped(how.to_owned()));
+    let Some(python) = Python::find() else {
+        return Ok(Outcome::Skipped("python3 3.9 or later is not there".to_owned()));
     };
-    let mut command = Command::new(python);
-    command.args(["-m", "unittest", "discover", "-s", "tests"]).current_dir(root.join("sdk/python"));
-    command.env("FF_BIN", built_ff(root)?);
-    Ok(match finish(&mut command)? {
-        Outcome::Passed(_) => Outcome::Passed(version),
-        other => other,
-    })
-}
-
-/// A Python the client supports, and its version.
-fn python_there() -> Option<(&'static str, String)> {
-    ["python3", "python"].into_iter().find_map(|program| {
-        let asked = "import sys; print('.'.join(map(str, sys.version_info[:3]))); sys.exit(sys.version_info < (3, 9))";
-        let output = Command::new(program).args(["-c", asked]).stdin(Stdio::null()).output().ok()?;
-        let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-        output.status.success().then(|| (program, format!("Python {version}")))
+    let (programs, folder) = (python.environment(root)?, root.join("sdk/python"));
+    let mut tests = Command::new(programs.join("python"));
+    tests.args(["-m", "unittest", "discover", "-s", "tests"]).env("FF_BIN", built_ff(root)?);
+    let mut mypy = Command::new(programs.join("mypy"));
+    mypy.arg("--cache-dir").arg(root.join("target/mypy"));
+    let mut pyright = Command::new(programs.join("pyright"));
+    pyright.arg("--pythonpath").arg(programs.join("python")).env("PYRIGHT_PYTHON_IGNORE_WARNINGS", "1");
+    let mut failed = Vec::new();
+    for (name, command) in [("tests", &mut tests), ("mypy", &mut mypy), ("pyright", &mut pyright)] {
+        if let Outcome::Failed(status) = finish(command.current_dir(&folder))? {
+            failed.push(format!("{name}: {status}"));
+        }
+    }
+    Ok(if failed.is_empty() {
+        Outcome::Passed(format!("Python {}", python.version))
+    } else {
+        Outcome::Failed(failed.join(", "))
     })
 }

@@ -28,6 +28,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::cargo::built_ff;
+use crate::python::Python;
 use page::Page;
 use session::Stage;
 
@@ -65,7 +66,11 @@ pub fn run(root: &Path, options: &Options) -> Result<String> {
     ensure!(!chosen.is_empty(), "no page with commands is called like {}", options.pages.join(", "));
     let binaries = tempfile::Builder::new().prefix("ff-bin-").tempdir().context("no directory for ff")?;
     std::os::unix::fs::symlink(built_ff(root)?, binaries.path().join("ff")).context("cannot link to ff")?;
-    let stage = Stage { root: root.to_owned(), binaries: binaries.path().to_owned() };
+    let mut binaries_of_pages = vec![binaries.path().to_owned()];
+    if let Some(python) = Python::find().filter(|_| chosen.iter().any(|page| needs(page, "python3"))) {
+        binaries_of_pages.push(python.environment(root)?);
+    }
+    let stage = Stage { root: root.to_owned(), binaries: binaries_of_pages };
     let (ran, skipped, failed) = play(&stage, &chosen);
     problems.extend(failed);
     for problem in &problems {

@@ -64,8 +64,8 @@ __stop() { # ends what runs in the background, the latest first
 pub struct Stage {
     /// The root of the workspace.
     pub root: PathBuf,
-    /// Where `ff` is.
-    pub binaries: PathBuf,
+    /// Where `ff` is, and the Python with the packages of the client.
+    pub binaries: Vec<PathBuf>,
 }
 
 /// One page being run.
@@ -179,7 +179,7 @@ impl<'a> Session<'a> {
     /// Runs the script; true when it ended well.
     fn play(&mut self) -> Result<bool> {
         let path = std::env::join_paths(
-            std::iter::once(self.stage.binaries.clone())
+            (self.stage.binaries.iter().cloned())
                 .chain(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())),
         )?;
         let mut command = Command::new("bash");
