@@ -14,7 +14,8 @@ define.fn {
     local record = access.load(tx, a.access_id)
     if record == nil then return reply.err("access_not_found", { access_id = a.access_id }) end
     access.remove(tx, record)
-    event.of_fleet(tx, "operator.token_revoked", nil, nil, nil, "access_id", a.access_id, "name", record.name, "actor", a.actor)
+    event.of_fleet(tx, "operator.token_revoked", nil, nil, nil, "access_id", a.access_id, "name", record.name,
+      "actor", a.actor)
     tx:announce("access")
     return reply.ok("revoked", { access = access.typed(record) })
   end,

@@ -5,7 +5,8 @@ local budget = require "record.budget"
 
 define.fn {
   name = "ff_acknowledge_cleared",
-  doc = "Everyone who has seen fewer rooms of a budget than `told` was told, and of those who had seen fewer than `rooms` as many as may fit; if it had room once more since, or waits for its next reset, the mark stays.",
+  doc = "Everyone who has seen fewer rooms of a budget than `told` was told, and of those who had seen fewer than "
+    .. "`rooms` as many as may fit; if it had room once more since, or waits for its next reset, the mark stays.",
   flags = { "allow-oom" },
   args = { budget_id = "budget_id", rooms = "count", told = "count" },
   reply = { acknowledged = { stays = "bool" } },

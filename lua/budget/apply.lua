@@ -6,13 +6,19 @@ local holders = require "index.holders"
 
 define.fn {
   name = "ff_apply_usage",
-  doc = "Counts a report once, here and in every budget above: first out of what its reporter holds, then out of what is free. One with a reservation takes it out of that alone and gives the rest of it back. `same` says that the report known by this key came from the same execution and sequence. A report that would pass a limit is not accepted, and may be made again.",
+  doc = "Counts a report once, here and in every budget above: first out of what its reporter holds, then out of what "
+    .. "is free. One with a reservation takes it out of that alone and gives the rest of it back. `same` says that the "
+    .. "report known by this key came from the same execution and sequence. A report that would pass a limit is not "
+    .. "accepted, and may be made again.",
   flags = { "allow-oom" },
   args = { budget_id = "budget_id", report = "usage_report" },
   reply = {
     ok = {}, already_applied = { same = "bool" },
     soft_breach = { budget_id = "budget_id", dimension = "dimension", used = "count", limit = "count" },
-    hard_breach = { budget_id = "budget_id", dimension = "dimension", used = "count", limit = "count", action = "on_hard", rooms = "count" },
+    hard_breach = {
+      budget_id = "budget_id", dimension = "dimension", used = "count", limit = "count", action = "on_hard",
+      rooms = "count",
+    },
   },
   errs = { "budget_not_found", "reservation_not_found" },
   call = function(tx, a)
@@ -27,7 +33,9 @@ define.fn {
     if wrong then return wrong end
     local member = r.execution_id and r.holder_id and holders.member(r) or nil
     local reserved = r.reservation_id and holds.reservation(tx, b.id, r.reservation_id)
-    if r.reservation_id and reserved == nil then return reply.err("reservation_not_found", { reservation_id = r.reservation_id }) end
+    if r.reservation_id and reserved == nil then
+      return reply.err("reservation_not_found", { reservation_id = r.reservation_id })
+    end
     local own, parts
     if reserved then own = reserved.amounts else own, parts = holds.own(tx, b.id, member, r.dimensions) end
     local over = budget.overflow(path, r.dimensions, "report.dimensions")
@@ -36,7 +44,8 @@ define.fn {
     if breach then
       budget.refuse(tx, breach)
       return reply.ok("hard_breach", {
-        budget_id = breach.budget.id, dimension = breach.dimension, used = breach.used, limit = breach.limit, action = breach.budget.on_hard, rooms = breach.budget.rooms })
+        budget_id = breach.budget.id, dimension = breach.dimension, used = breach.used, limit = breach.limit,
+        action = breach.budget.on_hard, rooms = breach.budget.rooms })
     end
     budget.prune(tx, b)
     if reserved then
@@ -49,7 +58,11 @@ define.fn {
     budget.keep_report(tx, b, key, r.dimensions, origin)
     budget.save_all(tx, path)
     local soft = budget.soft(path)
-    if soft then return reply.ok("soft_breach", { budget_id = soft.budget.id, dimension = soft.dimension, used = soft.used, limit = soft.limit }) end
+    if soft then
+      return reply.ok("soft_breach", {
+        budget_id = soft.budget.id, dimension = soft.dimension, used = soft.used, limit = soft.limit,
+      })
+    end
     return reply.ok("ok")
   end,
 }

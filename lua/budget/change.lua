@@ -21,16 +21,22 @@ end
 
 define.fn {
   name = "ff_change_budget",
-  doc = "Changes the limits of the dimensions named, each to exactly what is given, and what happens at a breach; what is not named stays. Says so when there may be room again.",
+  doc = "Changes the limits of the dimensions named, each to exactly what is given, and what happens at a breach; what "
+    .. "is not named stays. Says so when there may be room again.",
   flags = { "allow-oom" },
-  args = { budget_id = "budget_id", limits = "dimension_limits", on_soft = "on_soft?", on_hard = "on_hard?", version = "count?", actor = "actor" },
+  args = {
+    budget_id = "budget_id", limits = "dimension_limits", on_soft = "on_soft?", on_hard = "on_hard?",
+    version = "count?", actor = "actor",
+  },
   reply = { changed = { budget = "budget", changed = "bool" } },
   errs = { "budget_not_found", "budget_version_conflict" },
   call = function(tx, a)
     local path = budget.path(tx, a.budget_id)
     if path == nil then return reply.err("budget_not_found", { budget_id = a.budget_id }) end
     local b = path[1]
-    if a.version and a.version ~= b.version then return reply.err("budget_version_conflict", { version = b.version }) end
+    if a.version and a.version ~= b.version then
+      return reply.err("budget_version_conflict", { version = b.version })
+    end
     local wanted, wrong = named(b, a.limits)
     if wrong then return wrong end
     local before = budget.pack_definition(b)

@@ -6,7 +6,8 @@ local budget = require "record.budget"
 
 define.fn {
   name = "ff_cleared_budgets",
-  doc = "Budgets of this partition that had room again after a refusal and whose waiting work was not told yet, oldest first; one that is gone has the highest count of rooms.",
+  doc = "Budgets of this partition that had room again after a refusal and whose waiting work was not told yet, oldest "
+    .. "first; one that is gone has the highest count of rooms.",
   flags = { "no-writes" },
   args = { offset = "count?", limit = "batch_size" },
   reply = { cleared = { items = "[cleared_budget]", more = "bool" } },
@@ -19,10 +20,15 @@ define.fn {
       local calendar = b and (b.reset.type == "day" or b.reset.type == "month")
       if b then
         budget.rolled(tx, b)
-        items[i] = { budget_id = b.id, rooms = b.rooms, wide = b.wide, told = b.told, free = budget.free(b), next_reset_wanted = calendar and b.next_reset == nil or false }
+        items[i] = {
+          budget_id = b.id, rooms = b.rooms, wide = b.wide, told = b.told, free = budget.free(b),
+          next_reset_wanted = calendar and b.next_reset == nil or false,
+        }
       else
         local all = limits.time_ms_max
-        items[i] = { budget_id = found[i].member, rooms = all, wide = all, told = 0, free = {}, next_reset_wanted = false }
+        items[i] = {
+          budget_id = found[i].member, rooms = all, wide = all, told = 0, free = {}, next_reset_wanted = false,
+        }
       end
     end
     return reply.ok("cleared", { items = items, more = #found > a.limit })

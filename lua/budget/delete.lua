@@ -8,7 +8,8 @@ local timers = require "index.timers"
 
 define.fn {
   name = "ff_delete_budget",
-  doc = "Removes a budget that has no children and against which nothing is held. Work that names it is not admitted from then on.",
+  doc = "Removes a budget that has no children and against which nothing is held. Work that names it is not admitted "
+    .. "from then on.",
   flags = { "allow-oom" },
   args = { budget_id = "budget_id", actor = "actor" },
   reply = { deleted = {} },

@@ -5,7 +5,8 @@ local budget = require "record.budget"
 
 define.fn {
   name = "ff_reset_budget",
-  doc = "An operator starts a new period now: nothing is used in it. What is held stays held; when the period ends by itself does not change. The same request again changes nothing.",
+  doc = "An operator starts a new period now: nothing is used in it. What is held stays held; when the period ends by "
+    .. "itself does not change. The same request again changes nothing.",
   flags = { "allow-oom" },
   args = { budget_id = "budget_id", actor = "actor", request_id = "request_id?" },
   reply = { reset = { budget = "budget" } },

@@ -5,13 +5,17 @@ local holds = require "record.budget_holds"
 
 define.fn {
   name = "ff_settle_reservation",
-  doc = "Turns a reservation into what was really used; the difference returns. What would pass a limit is not accepted, and the reservation stays.",
+  doc = "Turns a reservation into what was really used; the difference returns. What would pass a limit is not "
+    .. "accepted, and the reservation stays.",
   flags = { "allow-oom" },
   args = { budget_id = "budget_id", reservation_id = "reservation_id", dimensions = "amounts" },
   reply = {
     ok = {}, already_applied = {},
     soft_breach = { budget_id = "budget_id", dimension = "dimension", used = "count", limit = "count" },
-    hard_breach = { budget_id = "budget_id", dimension = "dimension", used = "count", limit = "count", action = "on_hard", rooms = "count" },
+    hard_breach = {
+      budget_id = "budget_id", dimension = "dimension", used = "count", limit = "count", action = "on_hard",
+      rooms = "count",
+    },
   },
   errs = { "budget_not_found", "reservation_not_found" },
   call = function(tx, a)
@@ -29,7 +33,8 @@ define.fn {
     if breach then
       budget.refuse(tx, breach)
       return reply.ok("hard_breach", {
-        budget_id = breach.budget.id, dimension = breach.dimension, used = breach.used, limit = breach.limit, action = breach.budget.on_hard, rooms = breach.budget.rooms })
+        budget_id = breach.budget.id, dimension = breach.dimension, used = breach.used, limit = breach.limit,
+        action = breach.budget.on_hard, rooms = breach.budget.rooms })
     end
     budget.prune(tx, b)
     holds.drop_reservation(tx, path, a.reservation_id, hold)
@@ -38,7 +43,11 @@ define.fn {
     budget.keep_report(tx, b, key, a.dimensions)
     budget.save_all(tx, path)
     local soft = budget.soft(path)
-    if soft then return reply.ok("soft_breach", { budget_id = soft.budget.id, dimension = soft.dimension, used = soft.used, limit = soft.limit }) end
+    if soft then
+      return reply.ok("soft_breach", {
+        budget_id = soft.budget.id, dimension = soft.dimension, used = soft.used, limit = soft.limit,
+      })
+    end
     return reply.ok("ok")
   end,
 }

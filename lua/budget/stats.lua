@@ -6,7 +6,8 @@ local budget = require "record.budget"
 
 define.fn {
   name = "ff_budget_stats",
-  doc = "The budgets of this partition that were made first, at most `limit`, without those of flows, which come and go with them; `budgets` is how many there are in all.",
+  doc = "The budgets of this partition that were made first, at most `limit`, without those of flows, which come and "
+    .. "go with them; `budgets` is how many there are in all.",
   flags = { "no-writes" },
   args = { limit = "batch_size" },
   reply = { stats = { items = "[budget]", budgets = "count" } },

@@ -6,7 +6,8 @@ local reply = require "lib.reply"
 
 define.fn {
   name = "ff_read_children",
-  doc = "The children of an execution in the order they were spawned, a page at a time; `next` is the number to go on from.",
+  doc = "The children of an execution in the order they were spawned, a page at a time; `next` is the number to go on "
+    .. "from.",
   flags = { "no-writes" },
   weight = "limit",
   args = { execution_id = "execution_id", from = "count?", limit = "list_limit" },

@@ -12,10 +12,13 @@ local submit = require "transition.submit"
 local function spawn(tx, rec, k, c, at)
   local s = c.submission
   if string.sub(s.execution_id, -4) ~= string.sub(rec.id, -4) then
-    return nil, reply.err("invalid_argument", { field = at .. ".submission.execution_id", problem = "must end like the parent's id: they share a partition" })
+    return nil, reply.err("invalid_argument", {
+      field = at .. ".submission.execution_id", problem = "must end like the parent's id: they share a partition",
+    })
   end
   local place = {
-    parent_id = rec.id, key = c.key, number = k.total + 1, parent_close = c.parent_close or "cancel_children", budgets = asks.of(rec).budgets, deadline = rec.deadline,
+    parent_id = rec.id, key = c.key, number = k.total + 1, parent_close = c.parent_close or "cancel_children",
+    budgets = asks.of(rec).budgets, deadline = rec.deadline,
   }
   local answer = submit.repeated(tx, s, place)
   if answer and answer.err then return nil, answer end
@@ -32,13 +35,15 @@ end
 
 define.fn {
   name = "ff_spawn_children",
-  doc = "Submits children of a running execution, all or none; each shares its parent's budgets and deadline. A known id or key is answered again.",
+  doc = "Submits children of a running execution, all or none; each shares its parent's budgets and deadline. A known "
+    .. "id or key is answered again.",
   flags = {},
   args = { execution_id = "execution_id", fence = "fence", children = "new_children" },
   reply = { spawned = { items = "[submitted]" } },
   errs = {
-    "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked", "idempotency_conflict", "lane_disabled", "lane_full", "lane_unseen",
-    "lane_depth_needed", "capability_invalid", "flow_full",
+    "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked",
+    "idempotency_conflict", "lane_disabled", "lane_full", "lane_unseen", "lane_depth_needed", "capability_invalid",
+    "flow_full",
   },
   call = function(tx, a)
     local rec = execution.load(tx, a.execution_id)

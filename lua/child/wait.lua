@@ -9,7 +9,8 @@ local runnable = require "transition.runnable"
 
 define.fn {
   name = "ff_wait_children",
-  doc = "Sets the running attempt aside until every child has ended; the next claim continues it with their outcomes. When all have ended already the lease stays, unless `aside` says that the attempt lets go of it all the same.",
+  doc = "Sets the running attempt aside until every child has ended; the next claim continues it with their outcomes. "
+    .. "When all have ended already the lease stays, unless `aside` says that the attempt lets go of it all the same.",
   flags = { "allow-oom" },
   args = { execution_id = "execution_id", fence = "fence", wait_id = "suspension_id", aside = "bool?" },
   reply = { waiting = { open = "count" }, ended = { children = "[child]", more = "bool" } },

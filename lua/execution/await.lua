@@ -17,7 +17,10 @@ define.fn {
     local rec = execution.load(tx, a.execution_id)
     if rec == nil then return reply.err("execution_not_found") end
     if rec.phase == "terminal" then
-      return reply.ok("ended", { outcome = rec.outcome, result = view.result(tx, rec), result_encoding = view.result_encoding(rec), failure = view.failure(rec) })
+      return reply.ok("ended", {
+        outcome = rec.outcome, result = view.result(tx, rec), result_encoding = view.result_encoding(rec),
+        failure = view.failure(rec),
+      })
     end
     if rec.waited == nil then
       rec.waited = 1

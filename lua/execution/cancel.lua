@@ -7,7 +7,8 @@ local finish = require "transition.finish"
 
 define.fn {
   name = "ff_cancel_execution",
-  doc = "An operator's or submitter's cancel. A running attempt ends at once, or within `grace_ms` after its worker was asked.",
+  doc = "An operator's or submitter's cancel. A running attempt ends at once, or within `grace_ms` after its worker "
+    .. "was asked.",
   flags = { "allow-oom" },
   args = { execution_id = "execution_id", actor = "actor", reason = "reason?", grace_ms = "duration_ms?" },
   reply = { cancelled = {}, requested = { cancel_by = "time_ms" }, already = { outcome = "outcome" } },
@@ -24,7 +25,8 @@ define.fn {
       return reply.ok("requested", { cancel_by = rec.cancel_by })
     end
     finish.execution(tx, rec, "cancelled", {
-      by = "operator", attempt_state = "cancelled", failure = { a.reason or "", "cancelled" }, actor = a.actor, data = { "actor", a.actor, "reason", a.reason or "" },
+      by = "operator", attempt_state = "cancelled", failure = { a.reason or "", "cancelled" }, actor = a.actor,
+      data = { "actor", a.actor, "reason", a.reason or "" },
     })
     return reply.ok("cancelled")
   end,

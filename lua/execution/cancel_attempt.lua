@@ -16,7 +16,9 @@ define.fn {
     local refusal = fence.check(rec, a.fence, tx.now, "cancel")
     if refusal == "replay" then return reply.ok("replayed") end
     if refusal then return refusal end
-    finish.execution(tx, rec, "cancelled", { by = "cancel", attempt_state = "cancelled", failure = { a.reason or rec.cancel_reason or "", "cancelled" } })
+    finish.execution(tx, rec, "cancelled", {
+      by = "cancel", attempt_state = "cancelled", failure = { a.reason or rec.cancel_reason or "", "cancelled" },
+    })
     return reply.ok("cancelled")
   end,
 }

@@ -30,7 +30,8 @@ define.fn {
   doc = "Changes priority, lane or delay of a runnable execution, tags or deadline of any that has not ended.",
   flags = { "allow-oom" },
   args = {
-    execution_id = "execution_id", actor = "actor", priority = "priority?", lane = "lane?", tags = "tags?", deadline_at = "time_ms?", delay_until = "time_ms?",
+    execution_id = "execution_id", actor = "actor", priority = "priority?", lane = "lane?", tags = "tags?",
+    deadline_at = "time_ms?", delay_until = "time_ms?",
   },
   reply = { changed = { state = "public_state" } },
   errs = { "execution_not_found", "execution_not_runnable", "execution_terminal", "lane_unseen", "lane_disabled" },
@@ -39,7 +40,9 @@ define.fn {
     if rec == nil then return reply.err("execution_not_found") end
     if rec.phase == "terminal" then return reply.err("execution_terminal", { outcome = rec.outcome }) end
     local moves = a.priority or a.lane
-    if (moves or a.delay_until) and rec.phase ~= "runnable" then return reply.err("execution_not_runnable", { lifecycle_phase = rec.phase }) end
+    if (moves or a.delay_until) and rec.phase ~= "runnable" then
+      return reply.err("execution_not_runnable", { lifecycle_phase = rec.phase })
+    end
     if moves then
       local refusal = requeue(tx, rec, a)
       if refusal then return refusal end

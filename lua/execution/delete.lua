@@ -15,7 +15,9 @@ define.fn {
     local rec = execution.load(tx, a.execution_id)
     if rec == nil then return reply.err("execution_not_found") end
     if rec.phase ~= "terminal" then return reply.err("execution_not_terminal", { lifecycle_phase = rec.phase }) end
-    if aftermath.still_needed(tx, rec) then return reply.err("flow_not_terminal", { flow_id = rec.flow_id, parent_id = rec.parent_id }) end
+    if aftermath.still_needed(tx, rec) then
+      return reply.err("flow_not_terminal", { flow_id = rec.flow_id, parent_id = rec.parent_id })
+    end
     retire.execution(tx, rec, a.actor)
     return reply.ok("deleted")
   end,

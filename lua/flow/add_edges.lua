@@ -6,11 +6,14 @@ local reply = require "lib.reply"
 
 define.fn {
   name = "ff_add_edges",
-  doc = "Adds edges between members that are there. `version` is that of the graph the caller checked for cycles; without it every edge must lead to a later member of an unsealed flow.",
+  doc = "Adds edges between members that are there. `version` is that of the graph the caller checked for cycles; "
+    .. "without it every edge must lead to a later member of an unsealed flow.",
   flags = {},
   args = { flow_id = "flow_id", edges = "new_edges", version = "count?" },
   reply = { added = { count = "count", version = "count" } },
-  errs = { "flow_not_found", "flow_terminal", "flow_changed", "member_started", "cycle_detected", "idempotency_conflict" },
+  errs = {
+    "flow_not_found", "flow_terminal", "flow_changed", "member_started", "cycle_detected", "idempotency_conflict",
+  },
   call = function(tx, a)
     local f = flow.find(tx, a.flow_id)
     local refusal = grow.refusal(f)

@@ -8,11 +8,16 @@ local walk = require "transition.walk"
 
 define.fn {
   name = "ff_add_members",
-  doc = "Adds members with the edges into them, whole or not at all; a member of a sealed flow can run as soon as its edges let it. A known key with the same body is answered again.",
+  doc = "Adds members with the edges into them, whole or not at all; a member of a sealed flow can run as soon as its "
+    .. "edges let it. A known key with the same body is answered again.",
   flags = {},
   args = { flow_id = "flow_id", members = "new_members", edges = "new_edges" },
   reply = { added = { items = "[added_member]", version = "count" } },
-  errs = { "flow_not_found", "flow_terminal", "execution_not_found", "idempotency_conflict", "lane_disabled", "lane_full", "lane_unseen", "lane_depth_needed", "capability_invalid", "cycle_detected", "flow_full", "flow_changed", "member_started" },
+  errs = {
+    "flow_not_found", "flow_terminal", "execution_not_found", "idempotency_conflict", "lane_disabled", "lane_full",
+    "lane_unseen", "lane_depth_needed", "capability_invalid", "cycle_detected", "flow_full", "flow_changed",
+    "member_started",
+  },
   call = function(tx, a)
     local f = flow.find(tx, a.flow_id)
     local refusal = grow.refusal(f)
@@ -36,7 +41,9 @@ define.fn {
     end)
     local items = {}
     for i, one in ipairs(made) do
-      items[i] = { key = one.rec.key, execution_id = one.id, state = execution.member_state(one.rec), duplicate = one.duplicate }
+      items[i] = {
+        key = one.rec.key, execution_id = one.id, state = execution.member_state(one.rec), duplicate = one.duplicate,
+      }
     end
     return reply.ok("added", { items = items, version = f.version })
   end,

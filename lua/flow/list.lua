@@ -6,10 +6,13 @@ local reply = require "lib.reply"
 
 define.fn {
   name = "ff_list_flows",
-  doc = "Flows of this partition, newest first, that match every filter given; a page may be short, `more` says whether to go on after `last`.",
+  doc = "Flows of this partition, newest first, that match every filter given; a page may be short, `more` says "
+    .. "whether to go on after `last`.",
   flags = { "no-writes" },
   weight = "limit",
-  args = { namespace = "namespace?", kind = "kind?", state = "flow_state?", after = "flow_position?", limit = "list_limit" },
+  args = {
+    namespace = "namespace?", kind = "kind?", state = "flow_state?", after = "flow_position?", limit = "list_limit",
+  },
   reply = { page = { items = "[flow]", last = "flow_position?", more = "bool" } },
   errs = {},
   call = function(tx, a)
@@ -26,7 +29,9 @@ define.fn {
           break
         end
         local f = flow.find(tx, item.member)
-        if f and (a.namespace == nil or f.namespace == a.namespace) and (a.kind == nil or f.kind == a.kind) and (a.state == nil or flow.state(f) == a.state) then
+        if f and (a.namespace == nil or f.namespace == a.namespace) and (a.kind == nil or f.kind == a.kind)
+          and (a.state == nil or flow.state(f) == a.state)
+        then
           items[#items + 1] = flow.typed(f)
         end
         last = { created_at = item.score, flow_id = item.member }

@@ -8,8 +8,9 @@ local reply = require "lib.reply"
 
 local function member(rec)
   return {
-    key = rec.key, execution_id = rec.id, number = rec.number, state = execution.member_state(rec), kind = rec.kind, lane = execution.lane(rec), inbound = rec.inbound,
-    nested = rec.nested, edges_in = dependencies.load(rec).total, edges_out = rec.outs or 0,
+    key = rec.key, execution_id = rec.id, number = rec.number, state = execution.member_state(rec), kind = rec.kind,
+    lane = execution.lane(rec), inbound = rec.inbound, nested = rec.nested, edges_in = dependencies.load(rec).total,
+    edges_out = rec.outs or 0,
   }
 end
 
@@ -24,7 +25,8 @@ end
 
 define.fn {
   name = "ff_read_flow",
-  doc = "Members of a flow in the order they were added, a page at a time, with the edges out of them when asked for; `next` is where to go on.",
+  doc = "Members of a flow in the order they were added, a page at a time, with the edges out of them when asked for; "
+    .. "`next` is where to go on.",
   flags = { "no-writes" },
   weight = "limit",
   args = { flow_id = "flow_id", after = "graph_position?", limit = "list_limit", edges = "bool" },

@@ -11,11 +11,14 @@ local week_ms = 604800000
 
 local function create(tx, n)
   local f = flow.new(n.flow_id)
-  f.namespace, f.kind, f.policy, f.digest, f.parent = n.namespace, n.kind, n.on_member_failure, n.body_digest, n.parent_id
+  f.namespace, f.kind, f.policy, f.digest, f.parent =
+    n.namespace, n.kind, n.on_member_failure, n.body_digest, n.parent_id
   f.webhook = n.completion_webhook
   f.created, f.touched, f.retention = tx.now, tx.now, n.retention_ms or week_ms
   f.deadline = n.deadline_at or (n.deadline_ms and tx.now + n.deadline_ms) or nil
-  if n.default_lane or n.default_retry or n.budgets then f.defaults = flow.pack_defaults(n.default_lane, n.default_retry, n.budgets) end
+  if n.default_lane or n.default_retry or n.budgets then
+    f.defaults = flow.pack_defaults(n.default_lane, n.default_retry, n.budgets)
+  end
   tx:zadd(keys.flows(tx), tx.now, f.id)
   flow.save(tx, f)
   event.of_flow(tx, f, "flow.created")
@@ -24,15 +27,29 @@ end
 
 define.fn {
   name = "ff_submit_flow",
-  doc = "Creates a flow with its first members and the edges between them, each leading to a member listed later. Members are hidden until the flow is sealed; `seal` does it in the same call. The same id with the same body answers the first one.",
+  doc = "Creates a flow with its first members and the edges between them, each leading to a member listed later. "
+    .. "Members are hidden until the flow is sealed; `seal` does it in the same call. The same id with the same body "
+    .. "answers the first one.",
   flags = {},
   args = { flow = "new_flow", members = "new_members", edges = "new_edges", seal = "bool" },
   reply = { created = { flow = "flow" }, duplicate = { flow = "flow" } },
-  errs = { "try_again", "execution_not_found", "flow_not_found", "idempotency_conflict", "lane_disabled", "lane_full", "lane_unseen", "lane_depth_needed", "capability_invalid", "cycle_detected", "flow_full", "flow_changed", "member_started" },
+  errs = {
+    "try_again", "execution_not_found", "flow_not_found", "idempotency_conflict", "lane_disabled", "lane_full",
+    "lane_unseen", "lane_depth_needed", "capability_invalid", "cycle_detected", "flow_full", "flow_changed",
+    "member_started",
+  },
   call = function(tx, a)
     local n = a.flow
-    if n.deadline_at and n.deadline_ms then return reply.err("invalid_argument", { field = "flow.deadline_ms", problem = "give deadline_at or deadline_ms, not both" }) end
-    if n.parent_id and a.seal then return reply.err("invalid_argument", { field = "seal", problem = "a flow that runs in place of a member is sealed when the member's turn comes" }) end
+    if n.deadline_at and n.deadline_ms then
+      return reply.err("invalid_argument", {
+        field = "flow.deadline_ms", problem = "give deadline_at or deadline_ms, not both",
+      })
+    end
+    if n.parent_id and a.seal then
+      return reply.err("invalid_argument", {
+        field = "seal", problem = "a flow that runs in place of a member is sealed when the member's turn comes",
+      })
+    end
     local known = flow.load(tx, n.flow_id)
     if known then
       -- One of another namespace is nobody's to know about.

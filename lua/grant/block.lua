@@ -4,9 +4,13 @@ local block = require "transition.block"
 
 define.fn {
   name = "ff_block_execution",
-  doc = "Admission refused a granted execution: it waits for its quota or budget, with the reason recorded. `unheld` says that no set has taken it in.",
+  doc = "Admission refused a granted execution: it waits for its quota or budget, with the reason recorded. `unheld` "
+    .. "says that no set has taken it in.",
   flags = { "allow-oom" },
-  args = { execution_id = "execution_id", grant_id = "grant_id", reason = "admission_reason", detail = "detail", unheld = "bool?" },
+  args = {
+    execution_id = "execution_id", grant_id = "grant_id", reason = "admission_reason", detail = "detail",
+    unheld = "bool?",
+  },
   reply = { blocked = {}, already = {} },
   errs = { "execution_not_found", "grant_not_found" },
   call = function(tx, a)

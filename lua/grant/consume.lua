@@ -7,11 +7,13 @@ local start = require "transition.start"
 
 define.fn {
   name = "ff_consume_grant",
-  doc = "Turns a grant into a lease for the worker it was given to. `keep` names the sets that stay with it while its attempt is set aside.",
+  doc = "Turns a grant into a lease for the worker it was given to. `keep` names the sets that stay with it while its "
+    .. "attempt is set aside.",
   flags = { "allow-oom" },
   args = {
-    execution_id = "execution_id", grant_id = "grant_id", instance = "instance", worker_id = "worker_id", capabilities = "capabilities",
-    lease_ttl_ms = "lease_ttl_ms", attempt_id = "attempt_id", lease_id = "lease_id", keep = "holder_sets?",
+    execution_id = "execution_id", grant_id = "grant_id", instance = "instance", worker_id = "worker_id",
+    capabilities = "capabilities", lease_ttl_ms = "lease_ttl_ms", attempt_id = "attempt_id", lease_id = "lease_id",
+    keep = "holder_sets?",
   },
   reply = { claimed = { task = "task" }, replayed = { task = "task" } },
   errs = { "execution_not_found", "grant_not_found", "not_capable", "capability_invalid" },

@@ -19,7 +19,9 @@ local function replayed(tx, copy, found, a)
     local from, to = string.format("%.0f", home.granted_from), "(" .. string.format("%.0f", home.active_from)
     for _, item in ipairs(tx:zhighest(keys.queue(tx, copy.path, name), to, from, limits.batch_max)) do
       local rec = execution.load(tx, item.member)
-      if rec and rec.grant and wanted[grant.asked_as(rec)] and grant.open(rec, rec.grant, tx.now) then out[#out + 1] = grant.typed(rec) end
+      if rec and rec.grant and wanted[grant.asked_as(rec)] and grant.open(rec, rec.grant, tx.now) then
+        out[#out + 1] = grant.typed(rec)
+      end
     end
   end
   return out
@@ -28,7 +30,9 @@ end
 -- Grants one candidate.
 local function give_one(tx, a, copy, id, grant_id)
   local rec = execution.load(tx, id)
-  if rec == nil or rec.phase ~= "runnable" or not start.possible(rec, tx.now) then return reply.err("execution_not_runnable") end
+  if rec == nil or rec.phase ~= "runnable" or not start.possible(rec, tx.now) then
+    return reply.err("execution_not_runnable")
+  end
   if start.stopped(tx, rec) then
     walk.cancel_member(tx, rec)
     return { cancelled = true }
@@ -40,16 +44,24 @@ end
 
 define.fn {
   name = "ff_issue_grants",
-  doc = "Reserves up to `max` of the best executions of a lane for a worker, those that need admission included; an unused grant runs out by itself. The leases that a repetition of this request took already, which have the same ids, are answered instead.",
+  doc = "Reserves up to `max` of the best executions of a lane for a worker, those that need admission included; an "
+    .. "unused grant runs out by itself. The leases that a repetition of this request took already, which have the "
+    .. "same ids, are answered instead.",
   flags = { "allow-oom" },
   weight = "max",
   args = {
-    namespace = "namespace", lane = "lane", instance = "instance", capabilities = "capabilities", max = "batch_size", ttl_ms = "grant_ttl_ms", grant_ids = "[grant_id]", lease_ids = "lease_ids?",
+    namespace = "namespace", lane = "lane", instance = "instance", capabilities = "capabilities", max = "batch_size",
+    ttl_ms = "grant_ttl_ms", grant_ids = "[grant_id]", lease_ids = "lease_ids?",
   },
-  reply = { granted = { grants = "[grant]", next_score = "int?" }, replayed = { tasks = "[task]" }, paused = { state = "lane_state" } },
+  reply = {
+    granted = { grants = "[grant]", next_score = "int?" }, replayed = { tasks = "[task]" },
+    paused = { state = "lane_state" },
+  },
   errs = { "try_again", "capability_invalid" },
   call = function(tx, a)
-    if #a.grant_ids < a.max then return reply.err("invalid_argument", { field = "grant_ids", problem = "must hold max items" }) end
+    if #a.grant_ids < a.max then
+      return reply.err("invalid_argument", { field = "grant_ids", problem = "must hold max items" })
+    end
     local taken = a.lease_ids and #a.lease_ids > 0 and start.leased(tx, a.instance, a.lease_ids)
     if taken then return reply.ok("replayed", { tasks = taken }) end
     local copy = lane.load(tx, a.namespace .. "/" .. a.lane)

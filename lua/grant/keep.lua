@@ -6,7 +6,8 @@ local grant = require "transition.grant"
 
 define.fn {
   name = "ff_keep_grant",
-  doc = "Notes with a grant that is handed on which of its sets stay with the execution while its attempt is set aside: whoever consumes it need not know.",
+  doc = "Notes with a grant that is handed on which of its sets stay with the execution while its attempt is set "
+    .. "aside: whoever consumes it need not know.",
   flags = { "allow-oom" },
   args = { execution_id = "execution_id", grant_id = "grant_id", sets = "holder_sets" },
   reply = { kept = {} },

@@ -8,7 +8,8 @@ local runnable = require "transition.runnable"
 
 define.fn {
   name = "ff_release_grant",
-  doc = "Gives a grant back unused; the execution is eligible again at its old place. `unheld` says that no holder set has taken it in.",
+  doc = "Gives a grant back unused; the execution is eligible again at its old place. `unheld` says that no holder set "
+    .. "has taken it in.",
   flags = { "allow-oom" },
   args = { execution_id = "execution_id", grant_id = "grant_id", unheld = "bool?" },
   reply = { released = {} },

@@ -5,7 +5,8 @@ local unblock = require "transition.unblock"
 
 define.fn {
   name = "ff_unblock_execution",
-  doc = "What the execution waited for has cleared: it is eligible again at the place of its original score. With the grant it was refused under, also before the refusal has arrived.",
+  doc = "What the execution waited for has cleared: it is eligible again at the place of its original score. With the "
+    .. "grant it was refused under, also before the refusal has arrived.",
   flags = { "allow-oom" },
   args = { execution_id = "execution_id", reason = "admission_reason", holder_id = "holder_id?" },
   reply = { unblocked = { state = "public_state" }, already = { state = "public_state" } },

@@ -1,5 +1,5 @@
--- Who waits for what is kept in another partition: the line of each budget, by queue score, and those whose quota is not there,
--- by the time they were refused.
+-- Who waits for what is kept in another partition: the line of each budget, by queue score, and those whose quota is
+-- not there, by the time they were refused.
 local keys = require "lib.keys"
 local limits = require "lib.limits"
 local spec = require "record.spec"

@@ -19,7 +19,8 @@ function fair.start(tx, copy, fairness_key, now)
   return start, finish
 end
 
--- Virtual time follows the work that starts. The start is kept with the execution: the lane may weigh priority differently by now.
+-- Virtual time follows the work that starts. The start is kept with the execution: the lane may weigh priority
+-- differently by now.
 function fair.started(tx, copy, rec)
   if copy.fairness ~= "fair" or rec.fair == nil then return end
   local virtual = tonumber(lane.recall(tx, copy, "virtual"))

@@ -5,7 +5,8 @@ local limits = require "lib.limits"
 local gone = {}
 
 function gone.note(tx, id)
-  for _, old in ipairs(tx:zlowest(keys.gone(tx), "-inf", string.format("%.0f", tx.now - limits.gone_kept_ms), limits.batch_max)) do
+  local until_ms = string.format("%.0f", tx.now - limits.gone_kept_ms)
+  for _, old in ipairs(tx:zlowest(keys.gone(tx), "-inf", until_ms, limits.batch_max)) do
     tx:zrem(keys.gone(tx), old.member)
   end
   tx:zadd(keys.gone(tx), tx.now, id)

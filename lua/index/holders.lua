@@ -1,7 +1,8 @@
 -- The holders of a concurrency limit: a sorted set of `<execution>:<holder id>` by deadline, never a counter.
 --
--- A holder enters with a deadline and stays without one once its execution is known to run. A deadline alone frees nothing:
--- when it has passed, someone asks the execution's partition, which is the only one to know. Until then it counts.
+-- A holder enters with a deadline and stays without one once its execution is known to run. A deadline alone frees
+-- nothing: when it has passed, someone asks the execution's partition, which is the only one to know. Until then it
+-- counts.
 local keys = require "lib.keys"
 local limits = require "lib.limits"
 local timers = require "index.timers"
@@ -17,7 +18,9 @@ end
 
 function holders.typed(item)
   local deadline = item.score < holders.open_ended and item.score or nil
-  return { execution_id = string.sub(item.member, 1, 36), holder_id = string.sub(item.member, 38), expires_at = deadline }
+  return {
+    execution_id = string.sub(item.member, 1, 36), holder_id = string.sub(item.member, 38), expires_at = deadline,
+  }
 end
 
 -- The set's capacity: { limit (nil = none), version }, or nil when it was never given one.
@@ -41,11 +44,13 @@ end
 -- A full set has room again: whoever was told that it is full hears of it.
 function holders.announce_room(tx, set, limit_before, held_before, limit, held)
   local was_full = limit_before ~= nil and held_before >= limit_before
-  if was_full and (limit == nil or held < limit) then tx:announce("slot", set, limit and limit - held or limits.active_max) end
+  if was_full and (limit == nil or held < limit) then
+    tx:announce("slot", set, limit and limit - held or limits.active_max)
+  end
 end
 
--- A deadline may have passed. Executions live in other partitions: whoever can ask them is told, again and again until it
--- has, since the asking moves the deadline or removes the holder.
+-- A deadline may have passed. Executions live in other partitions: whoever can ask them is told, again and again until
+-- it has, since the asking moves the deadline or removes the holder.
 function holders.fire(tx, set)
   local head = tx:zhead(keys.holders(tx, set))
   if head == nil or head.score == holders.open_ended then
@@ -58,11 +63,14 @@ function holders.fire(tx, set)
   end
 end
 
--- fsck of one key of the family: a deadline needs its timer. Who is in the set is checked against the executions elsewhere.
+-- fsck of one key of the family: a deadline needs its timer. Who is in the set is checked against the executions
+-- elsewhere.
 function holders.check(tx, rest, findings, repair, found)
   local set = string.match(rest, "^(.+):holders$")
   if set == nil then
-    if not string.find(rest, ":capacity$") then found(findings, 37, "ff:quota:" .. tx.tag .. ":" .. rest, "nobody owns this key", false) end
+    if not string.find(rest, ":capacity$") then
+      found(findings, 37, "ff:quota:" .. tx.tag .. ":" .. rest, "nobody owns this key", false)
+    end
     return
   end
   local head = tx:zhead(keys.holders(tx, set))
@@ -70,7 +78,8 @@ function holders.check(tx, rest, findings, repair, found)
   local at = tx:zscore(keys.timers(tx), holders.timer(set))
   -- A timer that fired for an overdue head stands a moment behind it.
   if at == nil or at > math.max(head.score, tx.now + limits.overdue_again_ms) then
-    found(findings, 11, keys.timers(tx), holders.timer(set) .. string.format(" should wake at %.0f", head.score), repair)
+    local problem = holders.timer(set) .. string.format(" should wake at %.0f", head.score)
+    found(findings, 11, keys.timers(tx), problem, repair)
     if repair then tx:zadd(keys.timers(tx), head.score, holders.timer(set)) end
   end
 end

@@ -13,11 +13,15 @@ local granted_from, active_from = 2000000000000000, 4000000000000000
 home.granted_from, home.active_from = granted_from, active_from
 
 local blocked = {
-  waiting_for_capable_worker = "blocked:route", waiting_for_quota = "blocked:quota", waiting_for_budget = "blocked:budget",
-  waiting_for_dependencies = "blocked:dependencies", waiting_for_children = "blocked:children", held_by_operator = "blocked:operator",
+  waiting_for_capable_worker = "blocked:route", waiting_for_quota = "blocked:quota",
+  waiting_for_budget = "blocked:budget", waiting_for_dependencies = "blocked:dependencies",
+  waiting_for_children = "blocked:children", held_by_operator = "blocked:operator",
 }
 
-home.places = { "delayed", "suspended", "terminal", "blocked:route", "blocked:quota", "blocked:budget", "blocked:dependencies", "blocked:children", "blocked:operator" }
+home.places = {
+  "delayed", "suspended", "terminal", "blocked:route", "blocked:quota", "blocked:budget", "blocked:dependencies",
+  "blocked:children", "blocked:operator",
+}
 
 -- The place and score that the state implies. `queue` is the place of what is eligible, granted or active.
 function home.of(rec)
@@ -47,7 +51,8 @@ local function announce(tx, rec, fresh)
   end
 end
 
--- Plans the move from where the record was loaded to where its state puts it now. `was_path` is there when its lane changed.
+-- Plans the move from where the record was loaded to where its state puts it now. `was_path` is there when its lane
+-- changed.
 function home.move(tx, rec, place, score)
   local was_place, was_path = rec.was_place, rec.was_path or rec.path
   local path = rec.path

@@ -24,7 +24,8 @@ function leases.ids(tx, instance)
   return ids
 end
 
--- The executions that some of these leases hold, in the order of the leases, and the places of those that hold none; nil when none does.
+-- The executions that some of these leases hold, in the order of the leases, and the places of those that hold none;
+-- nil when none does.
 function leases.held(tx, instance, lease_ids)
   local found = tx:hmget(keys.leases(tx, instance), lease_ids)
   for i = 1, #lease_ids do

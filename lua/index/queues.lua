@@ -122,8 +122,9 @@ function queues.joined(tx, path, name, requires)
   return true
 end
 
--- Forgets a queue that holds nothing any more. Those that look at it do so, and the retirement of what was in it: to look whenever
--- something leaves would cost every end a read. One marked uncovered stays, so that later work goes to route at once.
+-- Forgets a queue that holds nothing any more. Those that look at it do so, and the retirement of what was in it: to
+-- look whenever something leaves would cost every end a read. One marked uncovered stays, so that later work goes to
+-- route at once.
 function queues.tidy(tx, path, name)
   if name == "any" or tx:zstored(keys.queue(tx, path, name)) > 0 then return end
   local entry = queues.get(tx, path, name)

@@ -1,5 +1,5 @@
--- Webhooks in line: each receiver (scheme, host and port) has a line of its own, and the list of receivers goes by the heads of
--- their lines. A receiver that does not answer therefore stands in nobody else's way.
+-- Webhooks in line: each receiver (scheme, host and port) has a line of its own, and the list of receivers goes by the
+-- heads of their lines. A receiver that does not answer therefore stands in nobody else's way.
 local keys = require "lib.keys"
 
 local receivers = {}
@@ -32,7 +32,8 @@ function receivers.move(tx, receiver, id, due)
   keep_head(tx, receiver, head)
 end
 
--- Takes at most `count` entries that are due; nobody else gets them before `again`. Answers their ids and the head of the line.
+-- Takes at most `count` entries that are due; nobody else gets them before `again`. Answers their ids and the head of
+-- the line.
 function receivers.take(tx, receiver, count, again)
   local line, ids, head = keys.receiver(tx, receiver), {}, nil
   for i, entry in ipairs(tx:zlowest(line, "-inf", "+inf", count + 1)) do

@@ -1,7 +1,7 @@
 -- What one key of a quota has room for: starts in a window, holders, weight in a window; and who waits for it.
 --
--- Everything is read when the key is loaded and counted in memory from there on; writes are planned behind that. Waiters leave in the
--- order of their scores when there is room for them, and the partition owes each its call.
+-- Everything is read when the key is loaded and counted in memory from there on; writes are planned behind that.
+-- Waiters leave in the order of their scores when there is room for them, and the partition owes each its call.
 local holds = require "record.holds"
 local keys = require "lib.keys"
 local limits = require "lib.limits"
@@ -31,9 +31,11 @@ local function load_rate(tx, k, rate)
   k.rate_passed = passed(tx, k.rate, rate.window_ms)
 end
 
--- The sum is kept with the key; what the window has passed is taken off it here. `behind`: more has passed than one call takes off.
+-- The sum is kept with the key; what the window has passed is taken off it here. `behind`: more has passed than one
+-- call takes off.
 local function load_weighted(tx, k, weighted)
-  k.weighted, k.weights = keys.quota_part(tx, k.q.id, "weighted", k.digest), keys.quota_part(tx, k.q.id, "weights", k.digest)
+  k.weighted, k.weights =
+    keys.quota_part(tx, k.q.id, "weighted", k.digest), keys.quota_part(tx, k.q.id, "weights", k.digest)
   k.weighted_passed = passed(tx, k.weighted, weighted.window_ms)
   k.behind = #k.weighted_passed == limits.window_sweep_max
   local gone = {}
@@ -45,8 +47,8 @@ local function load_weighted(tx, k, weighted)
   k.heaviest = tx:zhighest(k.weighted, "+inf", "-inf", 1)[1]
 end
 
--- Who was called a moment ago is expected: until it has come, nobody else is called or let into its place. Whoever has not come by
--- then is not waited for.
+-- Who was called a moment ago is expected: until it has come, nobody else is called or let into its place. Whoever has
+-- not come by then is not waited for.
 local function load_called(tx, k)
   k.expected, k.expects = 0, {}
   if k.called_at == nil then return end
@@ -76,13 +78,14 @@ end
 -- A key that was saved before in this list, as it is now: nothing is decided yet.
 local function again(k)
   k.enters, k.entered, k.leaves, k.left, k.waits, k.calls, k.absent = {}, {}, {}, {}, {}, {}, {}
-  k.called_passed, k.rate_passed, k.weighted_passed, k.reweighed, k.next_at, k.head_at, k.standing, k.front = nil, nil, nil, nil, nil, nil, nil, nil
+  k.called_passed, k.rate_passed, k.weighted_passed, k.reweighed, k.next_at, k.head_at, k.standing, k.front =
+    nil, nil, nil, nil, nil, nil, nil, nil
   k.touched = nil
   return k
 end
 
--- What a quota knows of a key, by its digest; `key` is the key itself where the caller knows it. Answers nil for a key that is
--- not in use, unless `fresh` says that it is about to be.
+-- What a quota knows of a key, by its digest; `key` is the key itself where the caller knows it. Answers nil for a key
+-- that is not in use, unless `fresh` says that it is about to be.
 function room.load(tx, q, digest, key, fresh)
   local set = holds.of_quota(q.id, digest)
   local known = tx:found(set)
@@ -96,7 +99,8 @@ function room.load(tx, q, digest, key, fresh)
   }
   was = k.was
   k.key, k.tat, k.throttled, k.wake, k.called_at = was.key or key, was.tat, was.throttled, was.wake, was.called_at
-  k.waiters, k.asked, k.oversized = keys.quota_part(tx, q.id, "waiters", digest), keys.quota_part(tx, q.id, "asked", digest), keys.quota_part(tx, q.id, "oversized", digest)
+  k.waiters, k.asked = keys.quota_part(tx, q.id, "waiters", digest), keys.quota_part(tx, q.id, "asked", digest)
+  k.oversized = keys.quota_part(tx, q.id, "oversized", digest)
   k.holders, k.called = keys.holders(tx, k.set), keys.quota_part(tx, q.id, "called", digest)
   load_called(tx, k)
   k.held, k.waiting, k.too_large = tx:zcard(k.holders), tx:zcard(k.waiters), tx:zcard(k.oversized)
@@ -126,7 +130,8 @@ local function next_weight(tx, k, weighted, weight)
   return page[#page].score + weighted.window_ms
 end
 
--- Each part in turn: whether one more of this weight passes, how much of it is used and, when it does not pass, when it may.
+-- Each part in turn: whether one more of this weight passes, how much of it is used and, when it does not pass, when it
+-- may.
 local parts = {}
 
 function parts.throttle(tx, k)
@@ -152,7 +157,9 @@ function parts.concurrency(_, k)
   local cap = k.q.definition.concurrency
   if cap == nil then return nil end
   -- Nobody knows when a slot comes back: whoever brings it calls the next.
-  return { part = "concurrency", used = k.held, limit = cap, passes = k.held < cap, next_at = function() return nil end }
+  return {
+    part = "concurrency", used = k.held, limit = cap, passes = k.held < cap, next_at = function() return nil end,
+  }
 end
 
 function parts.weighted(tx, k, weight)
@@ -204,7 +211,11 @@ function room.uses(tx, k)
   local out = {}
   for i = 2, #order do
     local use = parts[order[i]](tx, k, 1)
-    if use then out[#out + 1] = { part = use.part, used = use.used, limit = use.limit, next_at = not use.passes and use.next_at() or nil } end
+    if use then
+      out[#out + 1] = {
+        part = use.part, used = use.used, limit = use.limit, next_at = not use.passes and use.next_at() or nil,
+      }
+    end
   end
   return out
 end
@@ -253,7 +264,8 @@ function room.look_at_line(tx, k, ids)
   k.front = first and first.score or nil
 end
 
--- True when the execution stands in line and asked under a later grant since; or under this very one, when `copy` is asked for.
+-- True when the execution stands in line and asked under a later grant since; or under this very one, when `copy` is
+-- asked for.
 function room.outdated(k, candidate, copy)
   local standing = k.standing[candidate.execution_id]
   if standing == nil then return false end
@@ -265,7 +277,9 @@ function room.others_first(tx, k, candidate)
   if k.expects[candidate.execution_id] then return nil end
   local behind = k.front ~= nil and k.front < candidate.score
   if not behind then
-    if k.expected == 0 or as_if_come(tx, k, function() return room.refusal(tx, k, candidate.weight) end) == nil then return nil end
+    if k.expected == 0 or as_if_come(tx, k, function() return room.refusal(tx, k, candidate.weight) end) == nil then
+      return nil
+    end
   end
   local at = k.wake or limits.time_ms_max
   if k.expected > 0 or k.wake == nil then at = math.min(at, tx.now + limits.call_again_ms) end
@@ -364,8 +378,8 @@ local function first_of(tx, k, line)
   return out
 end
 
--- Calls those who are first in line as far as there is room for each, as if those called before them had come already. Who can
--- never pass since the limit was lowered is called as well, into no place: it asks anew and is in nobody's way.
+-- Calls those who are first in line as far as there is room for each, as if those called before them had come already.
+-- Who can never pass since the limit was lowered is called as well, into no place: it asks anew and is in nobody's way.
 local function call(tx, k)
   local line = k.waiting > 0 and first_of(tx, k, k.waiters) or {}
   if #line == 0 then return end
@@ -492,8 +506,13 @@ local function write_record(tx, k)
   if k.weighted == nil and was.sum then
     for _, part in ipairs({ "weighted", "weights" }) do tx:del(keys.quota_part(tx, k.q.id, part, k.digest)) end
   end
-  if k.fresh or k.tat ~= was.tat or k.throttled ~= was.throttled or k.sum ~= was.sum or k.wake ~= was.wake or k.called_at ~= was.called_at then
-    local record = { key = k.key, tat = k.tat, throttled = k.throttled, sum = k.sum, wake = k.wake, called_at = k.called_at, tail = was.tail }
+  if k.fresh or k.tat ~= was.tat or k.throttled ~= was.throttled or k.sum ~= was.sum or k.wake ~= was.wake
+    or k.called_at ~= was.called_at
+  then
+    local record = {
+      key = k.key, tat = k.tat, throttled = k.throttled, sum = k.sum, wake = k.wake, called_at = k.called_at,
+      tail = was.tail,
+    }
     tx:set(keys.quota_part(tx, k.q.id, "key", k.digest), packed.close_quota_key(record))
     k.was, k.fresh = record, false
   end
@@ -507,13 +526,15 @@ end
 
 -- Nobody uses the key: what is left of it goes.
 local function forget(tx, k)
-  for _, part in ipairs({ "key", "rate", "weighted", "weights", "waiters", "asked", "oversized", "called" }) do tx:del(keys.quota_part(tx, k.q.id, part, k.digest)) end
+  for _, part in ipairs({ "key", "rate", "weighted", "weights", "waiters", "asked", "oversized", "called" }) do
+    tx:del(keys.quota_part(tx, k.q.id, part, k.digest))
+  end
   quota.leave_key(tx, k.q, k.digest)
   timers.clear(tx, room.timer(k.q.id, k.digest))
 end
 
--- Plans what has been decided and sets the key's timer. Room that came back calls who waits for it; an admission does not: it
--- leaves less than there was.
+-- Plans what has been decided and sets the key's timer. Room that came back calls who waits for it; an admission does
+-- not: it leaves less than there was.
 function room.save(tx, k, admission)
   if not admission then call(tx, k) end
   local called = 0

@@ -4,7 +4,8 @@ local reply = require "lib.reply"
 
 define.fn {
   name = "ff_note_keys",
-  doc = "Notes the ids of a process's token keys, never the keys. A process that shares no id with what is noted is told: its tokens would be nobody else's.",
+  doc = "Notes the ids of a process's token keys, never the keys. A process that shares no id with what is noted is "
+    .. "told: its tokens would be nobody else's.",
   flags = { "allow-oom" },
   args = { key_ids = "key_ids", gone = "key_ids?" },
   reply = { noted = { key_ids = "key_ids" }, foreign = { key_ids = "key_ids" } },

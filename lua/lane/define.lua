@@ -6,12 +6,15 @@ local lane = require "record.lane"
 
 define.fn {
   name = "ff_define_lane",
-  doc = "Creates or changes a lane's definition in the fleet's record; what is not named stays. Partitions get their copy by ff_install_lane.",
+  doc = "Creates or changes a lane's definition in the fleet's record; what is not named stays. Partitions get their "
+    .. "copy by ff_install_lane.",
   flags = {},
   args = {
-    namespace = "namespace", lane = "lane", actor = "actor", state = "lane_state?", priority_weight = "priority_weight?", fairness = "fairness?",
-    fairness_weights = "fairness_weights?", max_depth = "count?", clear_max_depth = "bool?", max_active = "max_active?", clear_max_active = "bool?", weight = "weight?", retry = "retry?",
-    attempt_timeout_ms = "duration_ms?", retention_ms = "duration_ms?", lease_ttl_ms = "lease_ttl_ms?",
+    namespace = "namespace", lane = "lane", actor = "actor", state = "lane_state?",
+    priority_weight = "priority_weight?", fairness = "fairness?", fairness_weights = "fairness_weights?",
+    max_depth = "count?", clear_max_depth = "bool?", max_active = "max_active?", clear_max_active = "bool?",
+    weight = "weight?", retry = "retry?", attempt_timeout_ms = "duration_ms?", retention_ms = "duration_ms?",
+    lease_ttl_ms = "lease_ttl_ms?",
   },
   reply = { defined = { entry = "lane_entry", changed = "bool" } },
   errs = {},
@@ -32,6 +35,8 @@ define.fn {
       if copy == nil then tx:zadd(keys.lanes(tx), tx.now, path) end
       event.of_fleet(tx, "lane.changed", a.namespace, a.lane, nil, "actor", a.actor, "state", definition.state)
     end
-    return reply.ok("defined", { entry = { namespace = a.namespace, lane = a.lane, version = version, definition = definition }, changed = changed })
+    return reply.ok("defined", {
+      entry = { namespace = a.namespace, lane = a.lane, version = version, definition = definition }, changed = changed,
+    })
   end,
 }

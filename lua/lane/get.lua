@@ -13,6 +13,8 @@ define.fn {
     local copy = lane.load(tx, a.namespace .. "/" .. a.lane)
     if copy == nil then return reply.err("lane_not_found", { lane = a.lane }) end
     local definition = lane.definition(copy)
-    return reply.ok("lane", { entry = { namespace = a.namespace, lane = a.lane, version = copy.version, definition = definition } })
+    return reply.ok("lane", {
+      entry = { namespace = a.namespace, lane = a.lane, version = copy.version, definition = definition },
+    })
   end,
 }

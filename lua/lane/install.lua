@@ -29,7 +29,9 @@ define.fn {
     lane.store(tx, path, a.entry.definition, a.entry.version)
     if copy == nil then
       tx:zadd(keys.lanes(tx), tx.now, path)
-    elseif lane.starts(a.entry.definition) and (not lane.starts(copy) or (copy.max_active and not a.entry.definition.max_active)) then
+    elseif lane.starts(a.entry.definition)
+      and (not lane.starts(copy) or (copy.max_active and not a.entry.definition.max_active))
+    then
       announce_queues(tx, path)
     end
     return reply.ok("installed")

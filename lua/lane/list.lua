@@ -17,7 +17,9 @@ define.fn {
       local copy = lane.load(tx, found[i])
       if copy then
         local namespace, name = lane.split(found[i])
-        entries[#entries + 1] = { namespace = namespace, lane = name, version = copy.version, definition = lane.definition(copy) }
+        entries[#entries + 1] = {
+          namespace = namespace, lane = name, version = copy.version, definition = lane.definition(copy),
+        }
       end
     end
     return reply.ok("lanes", { entries = entries, more = #found > a.limit })

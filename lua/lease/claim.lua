@@ -9,18 +9,30 @@ local take = require "transition.take"
 
 define.fn {
   name = "ff_claim_executions",
-  doc = "Leases up to `max` of the best executions of a lane in this partition to a worker, among those whose requirements it covers. Quotas and budgets are asked on the way where they share the store; elsewhere what needs admission is reached by grants only. A repetition has the same lease ids and is answered with the leases that live. Inputs and passed results together stay within 4 MiB, but one task is always handed out. A lane with max_active is reached by grants only.",
+  doc = "Leases up to `max` of the best executions of a lane in this partition to a worker, among those whose "
+    .. "requirements it covers. Quotas and budgets are asked on the way where they share the store; elsewhere what "
+    .. "needs admission is reached by grants only. A repetition has the same lease ids and is answered with the leases "
+    .. "that live. Inputs and passed results together stay within 4 MiB, but one task is always handed out. A lane "
+    .. "with max_active is reached by grants only.",
   flags = { "allow-oom" },
   weight = "max",
   args = {
-    namespace = "namespace", lane = "lane", instance = "instance", worker_id = "worker_id", capabilities = "capabilities",
-    max = "batch_size", lease_ttl_ms = "lease_ttl_ms", lease_ids = "lease_ids", attempt_ids = "attempt_ids",
+    namespace = "namespace", lane = "lane", instance = "instance", worker_id = "worker_id",
+    capabilities = "capabilities", max = "batch_size", lease_ttl_ms = "lease_ttl_ms", lease_ids = "lease_ids",
+    attempt_ids = "attempt_ids",
   },
-  reply = { claimed = { tasks = "[task]", next_score = "int?", admission_needed = "bool?" }, replayed = { tasks = "[task]" }, paused = { state = "lane_state" } },
+  reply = {
+    claimed = { tasks = "[task]", next_score = "int?", admission_needed = "bool?" }, replayed = { tasks = "[task]" },
+    paused = { state = "lane_state" },
+  },
   errs = { "try_again", "capability_invalid" },
   call = function(tx, a)
-    if #a.lease_ids < a.max then return reply.err("invalid_argument", { field = "lease_ids", problem = "must hold max items" }) end
-    if #a.attempt_ids < a.max then return reply.err("invalid_argument", { field = "attempt_ids", problem = "must hold max items" }) end
+    if #a.lease_ids < a.max then
+      return reply.err("invalid_argument", { field = "lease_ids", problem = "must hold max items" })
+    end
+    if #a.attempt_ids < a.max then
+      return reply.err("invalid_argument", { field = "attempt_ids", problem = "must hold max items" })
+    end
     local again, free = start.leased(tx, a.instance, a.lease_ids)
     if again then return reply.ok("replayed", { tasks = again }) end
     local copy = lane.load(tx, a.namespace .. "/" .. a.lane)

@@ -18,7 +18,9 @@ define.fn {
       if changed >= a.limit then more = true break end
       local answer = tx:item(function()
         local rec = execution.load(tx, id)
-        if rec == nil or rec.phase ~= "active" or rec.worker ~= a.instance then return reply.err("execution_not_active") end
+        if rec == nil or rec.phase ~= "active" or rec.worker ~= a.instance then
+          return reply.err("execution_not_active")
+        end
         if a.revoke then
           interrupt.lost(tx, rec, "revoked", a.actor)
         else

@@ -14,6 +14,8 @@ define.fn {
     local rec = execution.load(tx, a.execution_id)
     local refusal = renew.one(tx, rec, a)
     if refusal then return refusal end
-    return reply.ok("renewed", { lease_expires_at = rec.lease_until, cancel_requested = rec.cancel_by ~= nil, yield_requested = rec.yield ~= nil })
+    return reply.ok("renewed", {
+      lease_expires_at = rec.lease_until, cancel_requested = rec.cancel_by ~= nil, yield_requested = rec.yield ~= nil,
+    })
   end,
 }

@@ -15,7 +15,9 @@ define.fn {
   call = function(tx, a)
     local rec = execution.load(tx, a.execution_id)
     if rec == nil then return reply.err("execution_not_found") end
-    if rec.phase ~= "active" then return reply.err("execution_not_active", { lifecycle_phase = rec.phase, terminal_outcome = rec.outcome }) end
+    if rec.phase ~= "active" then
+      return reply.err("execution_not_active", { lifecycle_phase = rec.phase, terminal_outcome = rec.outcome })
+    end
     more.note_action(tx, rec, "revoke", a.actor, a.reason)
     if a.grace then
       rec.yield = 1

@@ -44,8 +44,12 @@ function scalars.text(t)
     if #v < t.min or #v > t.max then
       return problem(string.format("must be %d to %d bytes long, got %d", t.min, t.max, #v), t.code)
     end
-    if t.pattern and not string.find(v, t.pattern) then return problem("holds a character that is not allowed", t.code) end
-    if t.digits_max and not digits_within(v, t.digits_max) then return problem("holds a number that is too large", t.code) end
+    if t.pattern and not string.find(v, t.pattern) then
+      return problem("holds a character that is not allowed", t.code)
+    end
+    if t.digits_max and not digits_within(v, t.digits_max) then
+      return problem("holds a number that is too large", t.code)
+    end
     if t.refuse and string.find(v, t.refuse.pattern) then
       return problem(t.refuse.problem or "holds a character that is not allowed", t.code)
     end
@@ -83,8 +87,8 @@ end
 
 local compile
 
--- How many items a list holds, or nil when it is none. Entries are counted: the length operator may stop at either side of a
--- hole, and where depends on how the host built the table.
+-- How many items a list holds, or nil when it is none. Entries are counted: the length operator may stop at either side
+-- of a hole, and where depends on how the host built the table.
 function check.list_length(v)
   if type(v) ~= "table" then return nil end
   local n, last = 0, 0

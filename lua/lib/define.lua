@@ -49,8 +49,8 @@ local function boot()
   tx, pay = require "lib.tx", require "transition.pay"
 end
 
--- A packed answer: the variant and its fields, or false, the code of a refusal and its detail. What raised, and what is not known,
--- is nil, the word and a text. The number of store calls comes last when it was asked for.
+-- A packed answer: the variant and its fields, or false, the code of a refusal and its detail. What raised, and what is
+-- not known, is nil, the word and a text. The number of store calls comes last when it was asked for.
 local function packed(answer, calls)
   local fields, variant = answer.fields, answer.ok
   if answer.bytes then return calls and answer.bytes .. pack(calls) or answer.bytes end
@@ -73,8 +73,8 @@ local function raised(problem)
   return refusal and packed(refusal) or pack(nil, "raised", problem), refusal and "refused" or "raised"
 end
 
--- An operation: its name, its route, its arguments, the time or nil, and whether its store calls are counted. `trusted` says that
--- the arguments were checked by the same rules.
+-- An operation: its name, its route, its arguments, the time or nil, and whether its store calls are counted. `trusted`
+-- says that the arguments were checked by the same rules.
 local function operate(trusted, at, name, route, args, now, counted)
   local contract = functions[name]
   if contract == nil then return pack(nil, "unknown", name) end
@@ -103,7 +103,8 @@ local function operate(trusted, at, name, route, args, now, counted)
   return tx.lost or reply
 end
 
--- Runs a list: `argv` holds what is true for all of it, then its operations. `kind` is the class of the function it came by.
+-- Runs a list: `argv` holds what is true for all of it, then its operations. `kind` is the class of the function it
+-- came by.
 function define.run(kind, argv)
   if tx == nil then boot() end
   local marks, number, executions, budgets, quotas = unpack_(argv[1])
@@ -119,8 +120,8 @@ function define.run(kind, argv)
   return answers
 end
 
--- The one function that is called by its own name: what is loaded, asked before anything else is. Every version reads its reply, so it
--- has a shape of its own.
+-- The one function that is called by its own name: what is loaded, asked before anything else is. Every version reads
+-- its reply, so it has a shape of its own.
 function define.library()
   if tx == nil then boot() end
   return pack({ ok = functions.ff_library.call().fields })

@@ -1,24 +1,28 @@
 -- One event per transition, appended to the partition's stream with the list that made it.
 --
--- An event is a packed array: type, time, path of the lane, kind, execution, flow, attempt, worker, tags (a packed flat list), and then
--- its data, name and value in turn. An entry of the stream holds events one after the other.
+-- An event is a packed array: type, time, path of the lane, kind, execution, flow, attempt, worker, tags (a packed flat
+-- list), and then its data, name and value in turn. An entry of the stream holds events one after the other.
 local keys = require "lib.keys"
 
 local pack, unpack_ = cmsgpack.pack, cmsgpack.unpack
 
 local event = {}
 
--- What follows the kind of an event are its data: name, value, … in the order in which they are shown. The change that ended a lease
--- says how long it lasted.
+-- What follows the kind of an event are its data: name, value, … in the order in which they are shown. The change that
+-- ended a lease says how long it lasted.
 function event.of_execution(tx, rec, kind, ...)
   local ran = rec.ran
   if ran then
     rec.ran = nil
     return tx:note(pack({
-      kind, tx.now, rec.path, rec.kind, rec.id, rec.flow_id or false, rec.attempt or false, rec.worker or false, rec.tags or false, "ran_ms", ran, ...
+      kind, tx.now, rec.path, rec.kind, rec.id, rec.flow_id or false, rec.attempt or false,
+      rec.worker or false, rec.tags or false, "ran_ms", ran, ...
     }))
   end
-  tx:note(pack({ kind, tx.now, rec.path, rec.kind, rec.id, rec.flow_id or false, rec.attempt or false, rec.worker or false, rec.tags or false, ... }))
+  tx:note(pack({
+    kind, tx.now, rec.path, rec.kind, rec.id, rec.flow_id or false, rec.attempt or false,
+    rec.worker or false, rec.tags or false, ...
+  }))
 end
 
 function event.of_flow(tx, f, kind, ...)
@@ -27,13 +31,16 @@ end
 
 -- Of the fleet: a worker, a budget, a lane or what an operator did.
 function event.of_fleet(tx, kind, namespace, lane, worker, ...)
-  tx:note(pack({ kind, tx.now, (namespace or "") .. "/" .. (lane or ""), false, false, false, false, worker or false, false, ... }))
+  tx:note(pack({
+    kind, tx.now, (namespace or "") .. "/" .. (lane or ""), false, false, false, false, worker or false, false, ...
+  }))
 end
 
 -- What became of a webhook belongs to what it tells of; `tags` are a packed flat list.
 function event.of_webhook(tx, w, kind, tags, ...)
   tx:note(pack({
-    kind, tx.now, w.namespace .. "/" .. (w.lane or ""), w.kind, w.execution_id or false, w.flow_id or false, w.attempt_index or false, false, tags or false, ...
+    kind, tx.now, w.namespace .. "/" .. (w.lane or ""), w.kind, w.execution_id or false, w.flow_id or false,
+    w.attempt_index or false, false, tags or false, ...
   }))
 end
 

@@ -11,7 +11,8 @@ end
 function id.derived(given, ...)
   local h = redis.sha1hex(table.concat({ given, ... }, ":"))
   local function part(from, to) return string.sub(h, from, to) end
-  return part(1, 8) .. "-" .. part(9, 12) .. "-8" .. part(13, 15) .. "-a" .. part(16, 18) .. "-" .. part(19, 26) .. string.sub(given, 33)
+  return part(1, 8) .. "-" .. part(9, 12) .. "-8" .. part(13, 15) .. "-a" .. part(16, 18) .. "-" .. part(19, 26)
+    .. string.sub(given, 33)
 end
 
 return id

@@ -7,8 +7,8 @@ local sub, match, sha1hex = string.sub, string.match, redis.sha1hex
 local routes = {}
 local kept_max = 256
 
--- The names of a partition that hold nothing but its tag, and those of its lanes. The configuration record has no tag: whoever asks
--- for a key of a partition there has the wrong route.
+-- The names of a partition that hold nothing but its tag, and those of its lanes. The configuration record has no tag:
+-- whoever asks for a key of a partition there has the wrong route.
 function keys.of(route)
   local names = routes[route]
   if names then return names end
@@ -63,7 +63,8 @@ function keys.flow_names(tx, id) return "ff:flow:" .. tx.tag .. ":" .. id .. ":n
 function keys.flows(tx) return "ff:idx:" .. tx.tag .. ":flows" end
 -- Flows that still owe their members a cancel.
 function keys.cancel_backlog(tx) return "ff:idx:" .. tx.tag .. ":cancel_backlog" end
--- Edges out of a member by number; those into it, as upstreams with the edge's number there; what is passed along them; children.
+-- Edges out of a member by number; those into it, as upstreams with the edge's number there; what is passed along them;
+-- children.
 function keys.edges_out(tx, id) return tx.names.exec .. id .. ":out" end
 function keys.edges_in(tx, id) return tx.names.exec .. id .. ":in" end
 function keys.passed(tx, id) return tx.names.exec .. id .. ":passed" end
@@ -127,7 +128,9 @@ function keys.kind(tx, kind)
   end
   return key
 end
-function keys.tag(tx, name, value) return "ff:idx:" .. tx.tag .. ":tag:" .. keys.digest(#name .. ":" .. name .. value) end
+function keys.tag(tx, name, value)
+  return "ff:idx:" .. tx.tag .. ":tag:" .. keys.digest(#name .. ":" .. name .. value)
+end
 
 function keys.events(tx) return tx.names.events end
 -- How many events the partition ever had.
@@ -135,8 +138,8 @@ function keys.event_count(tx) return tx.names.event_count end
 function keys.outbox(tx) return tx.names.outbox end
 -- What was counted of the events.
 function keys.tally(tx) return "ff:tally:" .. tx.tag end
--- What is owed to receivers outside: a webhook, each receiver's line of them by the time of the next try, and the receivers by
--- the heads of their lines.
+-- What is owed to receivers outside: a webhook, each receiver's line of them by the time of the next try, and the
+-- receivers by the heads of their lines.
 function keys.webhook(tx, id) return "ff:hook:" .. tx.tag .. ":" .. id end
 function keys.receiver(tx, digest) return "ff:outbox:" .. tx.tag .. ":receiver:" .. digest end
 function keys.receivers(tx) return "ff:outbox:" .. tx.tag .. ":receivers" end
@@ -146,7 +149,9 @@ function keys.quota(tx, id) return "ff:quota:" .. tx.tag .. ":" .. id .. ":core"
 -- The keys of a quota that are in use, by the order of their first use.
 function keys.quota_keys(tx, id) return "ff:quota:" .. tx.tag .. ":" .. id .. ":keys" end
 -- `part`: key, rate, weighted, weights, waiters, asked, oversized, called; `digest` is that of the quota's key.
-function keys.quota_part(tx, id, part, digest) return "ff:quota:" .. tx.tag .. ":" .. id .. ":" .. part .. ":" .. digest end
+function keys.quota_part(tx, id, part, digest)
+  return "ff:quota:" .. tx.tag .. ":" .. id .. ":" .. part .. ":" .. digest
+end
 
 -- `set` names where executions are held: `lane:<namespace>/<lane>`, `quota:<id>:<digest>`, …
 function keys.capacity(tx, set) return "ff:quota:" .. tx.tag .. ":" .. set .. ":capacity" end

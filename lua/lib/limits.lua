@@ -46,7 +46,8 @@ return {
   batch_max = 64, -- items of one call
   claim_bytes_max = 4194304, -- inputs and passed results of the tasks of one claim
   prefer_window = 16, -- candidates compared by preferred capabilities
-  attempts_inline_max = 8, -- attempts kept at hand: the last one in the record of the execution, the others beside it; older ones spill
+  -- attempts kept at hand: the last one in the record of the execution, the others beside it; older ones spill
+  attempts_inline_max = 8,
   operator_actions_max = 100,
   list_looks_max = 1000, -- index entries one list call looks at
   list_limit_max = 1000,

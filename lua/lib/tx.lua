@@ -1,7 +1,8 @@
 -- One operation's view of its partition: reads see the plan, writes are planned.
 --
--- What finished operations planned waits and goes out together: before something reads a range of a key it touches, when the list
--- turns to another partition, and at the end of the list. What the running operation plans is dropped when it is refused or raises.
+-- What finished operations planned waits and goes out together: before something reads a range of a key it touches,
+-- when the list turns to another partition, and at the end of the list. What the running operation plans is dropped
+-- when it is refused or raises.
 --
 -- The plan is kept in lists that are used again and again: they hold nothing that outlives a list of operations.
 local limits = require "lib.limits"
@@ -16,23 +17,26 @@ local pcall, type, unpack, tonumber, error, ipairs, next = pcall, type, unpack, 
 -- The one view there is; an operation begins it anew.
 local Tx = {}
 
--- Planned writes are commands as they will be sent: a list of the word, the key and the arguments. A write joins the last command of its
--- key when that has the same word. `before` leads from a command to the one that precedes it for the same key.
+-- Planned writes are commands as they will be sent: a list of the word, the key and the arguments. A write joins the
+-- last command of its key when that has the same word. `before` leads from a command to the one that precedes it for
+-- the same key.
 local order, count, last, before = {}, 0, {}, {}
--- How many commands finished operations planned; and the commands that the running operation's writes have joined. A SET has its
--- operation's number as a fourth item.
+-- How many commands finished operations planned; and the commands that the running operation's writes have joined. A
+-- SET has its operation's number as a fourth item.
 local settled, joined, join_count, number = 0, {}, 0, 0
 -- SETs of records that are packed when the operation is done, each with the function that does it.
 local open, closers, open_count = {}, {}, 0
--- Events of the partition the list is at, in order; how many there are, how many of finished operations, and how many of those whose
--- writes are done.
+-- Events of the partition the list is at, in order; how many there are, how many of finished operations, and how many
+-- of those whose writes are done.
 local events, event_count, event_settled, event_done = {}, 0, 0, 0
--- How many finished operations have writes that are not done, and the places of the first and the last of them in the list.
+-- How many finished operations have writes that are not done, and the places of the first and the last of them in the
+-- list.
 local owners, first_owner, last_owner = 0, 0, 0
--- What operations owe to other partitions of the same store, until it is paid; how many debts there are, and how many of finished
--- operations.
+-- What operations owe to other partitions of the same store, until it is paid; how many debts there are, and how many
+-- of finished operations.
 local debts, debt_count, debt_settled = {}, 0, 0
--- What is owed in case that the writes of an operation fail: what it took elsewhere for something that then does not happen.
+-- What is owed in case that the writes of an operation fail: what it took elsewhere for something that then does not
+-- happen.
 local hedges, hedge_count, hedge_settled = {}, 0, 0
 
 -- True when the running operation has planned a command of this key.
@@ -68,8 +72,9 @@ end
 -- How many arguments one write of a command has that others can join.
 local width = { ZADD = 2, HSET = 2, ZREM = 1, HDEL = 1, XDEL = 1 }
 
--- Takes back what the running operation has planned since its last finished item, and answers it as commands. What joined a command of
--- another operation comes first: what the operation planned for the same key afterwards has a command of its own.
+-- Takes back what the running operation has planned since its last finished item, and answers it as commands. What
+-- joined a command of another operation comes first: what the operation planned for the same key afterwards has a
+-- command of its own.
 local function take_back()
   local taken = {}
   for i = join_count, 1, -1 do
@@ -98,9 +103,9 @@ end
 
 local append, say
 
--- Begins a list. `kind` is the class of the function it came by; `marks` is 1 when slots may move and 2 when someone reads events,
--- or their sum. A test adds 4 to have every transition made step by step. `executions`, `budgets` and `quotas` are how many partitions
--- hold them, where operations may visit others.
+-- Begins a list. `kind` is the class of the function it came by; `marks` is 1 when slots may move and 2 when someone
+-- reads events, or their sum. A test adds 4 to have every transition made step by step. `executions`, `budgets` and
+-- `quotas` are how many partitions hold them, where operations may visit others.
 function Tx:list(kind, marks, executions, budgets, quotas)
   if count > 0 then cut(0) end
   settled, join_count, open_count, owners = 0, 0, 0, 0
@@ -145,7 +150,8 @@ function Tx:reset()
   self.memo, self.messages, self.lanes, self.visited = {}, nil, {}, {}
 end
 
--- What an earlier visit of this list found under a key, and left there: visits come back to the same quota again and again.
+-- What an earlier visit of this list found under a key, and left there: visits come back to the same quota again and
+-- again.
 function Tx:found(key)
   return self.visiting and self.visited[key] or nil
 end
@@ -183,8 +189,8 @@ local function planned(command, name)
   end
 end
 
--- A range of a key is about to be read: what others planned for it goes out first. What this operation planned cannot be seen
--- by a range.
+-- A range of a key is about to be read: what others planned for it goes out first. What this operation planned cannot
+-- be seen by a range.
 local function ranged(self, key)
   local command = last[key]
   if command == nil then return end
@@ -451,8 +457,8 @@ function Tx:xrange(key, from, to, limit)
   return self:read("XRANGE", key, from, to, "COUNT", limit)
 end
 
--- As xrange, but in steps, so that large entries are not all read at once: stops after `bytes_max`. The second answer says
--- that it stopped there and more may follow.
+-- As xrange, but in steps, so that large entries are not all read at once: stops after `bytes_max`. The second answer
+-- says that it stopped there and more may follow.
 function Tx:xsome(key, from, to, limit, bytes_max)
   local out, bytes, step = {}, 0, 16
   while #out < limit do
@@ -597,8 +603,8 @@ local function drop_oldest(key, newest)
   if keep then redis_call("XTRIM", key, "MINID", "=", keep) end
 end
 
--- Appends the events of the partition in as few entries as they fit into. The name of an entry's field is the number of its first
--- event.
+-- Appends the events of the partition in as few entries as they fit into. The name of an entry's field is the number of
+-- its first event.
 function append(self)
   local n = event_done
   if n == 0 then return end
@@ -614,8 +620,12 @@ function append(self)
     for i = 1, n do
       bytes = bytes + #events[i]
       local following = i < n and events[i + 1]
-      if not following or i - from + 1 == limits.events_per_entry_max or bytes + #following > limits.event_entry_bytes_max then
-        redis_call("XADD", names.events, "MAXLEN", "~", limits.events_max, "*", first + from - 1, concat(events, "", from, i))
+      if not following or i - from + 1 == limits.events_per_entry_max
+        or bytes + #following > limits.event_entry_bytes_max
+      then
+        redis_call(
+          "XADD", names.events, "MAXLEN", "~", limits.events_max, "*", first + from - 1, concat(events, "", from, i)
+        )
         from, bytes = i + 1, 0
       end
     end
@@ -813,8 +823,8 @@ function Tx:route_of_execution(id) return seated("p", id, self.executions) end
 function Tx:route_of_quota(id) return seated("q", id, self.quotas) end
 function Tx:route_of_budget(id) return seated("b", id, self.budgets) end
 
--- Runs `work(tx, ...)` in another partition, as an operation of its own: what it plans is written before this returns. The running
--- operation has planned nothing but finished items. Answers what the work answers, or nil when it raised.
+-- Runs `work(tx, ...)` in another partition, as an operation of its own: what it plans is written before this returns.
+-- The running operation has planned nothing but finished items. Answers what the work answers, or nil when it raised.
 function Tx:visit(route, work, ...)
   local home, messages = self.route, self.messages
   if settle_host then settle_host("ok") end
@@ -836,13 +846,13 @@ end
 
 local function debt_of(self, what, set, execution_id, holder_id, unused)
   return {
-    what = what, set = set, execution_id = execution_id, holder_id = holder_id, unused = unused, at = self.at, home = self.route, now = self.now,
-    key_digest = nil, void = nil,
+    what = what, set = set, execution_id = execution_id, holder_id = holder_id, unused = unused,
+    at = self.at, home = self.route, now = self.now, key_digest = nil, void = nil,
   }
 end
 
--- The running operation owes something to another partition of the same store: a set the release of a holder that perhaps never ran
--- (`release`), or an execution the call of a quota (`call`).
+-- The running operation owes something to another partition of the same store: a set the release of a holder that
+-- perhaps never ran (`release`), or an execution the call of a quota (`call`).
 function Tx:owe(what, set, execution_id, holder_id, unused)
   debt_count = debt_count + 1
   debts[debt_count] = debt_of(self, what, set, execution_id, holder_id, unused)
@@ -877,7 +887,8 @@ function Tx:settle_debts()
   return list
 end
 
--- Runs `work(tx, ...)` in a partition on behalf of an operation that was answered. False when it raised, or could not be written.
+-- Runs `work(tx, ...)` in a partition on behalf of an operation that was answered. False when it raised, or could not
+-- be written.
 function Tx:pay(route, debt, work, ...)
   self.visiting, self.paying = true, true
   self:operation(debt.at, route, debt.now)
@@ -889,8 +900,8 @@ function Tx:pay(route, debt, work, ...)
   return fine
 end
 
--- Ends the list: the rest is written, and each partition gets its events and says what there is to say. Only a damaged stream refuses
--- events; every operation of the list says so then, since no raise may leave it.
+-- Ends the list: the rest is written, and each partition gets its events and says what there is to say. Only a damaged
+-- stream refuses events; every operation of the list says so then, since no raise may leave it.
 function Tx:close()
   self.at = nil
   self:flush()
@@ -907,8 +918,8 @@ local function is_moving(problem)
   return find(problem, "TRYAGAIN") or find(problem, "ASK ") or find(problem, "MOVED ") or find(problem, "CLUSTERDOWN")
 end
 
--- Plans one item of a batch: `item(...)`. Answers what it answered; `try_again` when the partition is moving; nil and the
--- message when it raised. Of one that is refused or raises nothing stays planned.
+-- Plans one item of a batch: `item(...)`. Answers what it answered; `try_again` when the partition is moving; nil and
+-- the message when it raised. Of one that is refused or raises nothing stays planned.
 function Tx:item(item, ...)
   local fine, answer = pcall(item, ...)
   if not fine then

@@ -1,5 +1,5 @@
--- What must hold for a budget: what is used can be counted again from its reports, what is held from its holds, and no limit is
--- passed.
+-- What must hold for a budget: what is used can be counted again from its reports, what is held from its holds, and no
+-- limit is passed.
 local keys = require "lib.keys"
 local limits = require "lib.limits"
 local budget = require "record.budget"
@@ -10,7 +10,8 @@ local function add(sum, flat)
   for name, n in pairs(budget.map(flat)) do sum[name] = (sum[name] or 0) + n end
 end
 
--- 30: what is used is the sum of the reports accepted in this period, and of what is known about those that are kept elsewhere.
+-- 30: what is used is the sum of the reports accepted in this period, and of what is known about those that are kept
+-- elsewhere.
 local function check_used(tx, b, key, findings, found)
   local sum = {}
   for _, packed in pairs(tx:hgetall(keys.budget_reports(tx, b.id)) or {}) do
@@ -25,7 +26,8 @@ local function check_used(tx, b, key, findings, found)
   end
 end
 
--- What is held is the sum of the holds here and of what is held right below. Repaired from the holds, which are what counts.
+-- What is held is the sum of the holds here and of what is held right below. Repaired from the holds, which are what
+-- counts.
 local function check_held(tx, b, key, findings, repair, found)
   local sum = {}
   for _, packed in pairs(tx:hgetall(keys.budget_holds(tx, b.id)) or {}) do add(sum, cmsgpack.unpack(packed)[1]) end
@@ -47,7 +49,9 @@ end
 local function check_limits(b, key, findings, found)
   for _, d in ipairs(b.dimensions) do
     local n = b.used[d.name] + b.held[d.name]
-    if d.hard and n > d.hard and not b.passed then found(findings, 31, key, string.format("%s: %.0f used and held, the limit is %.0f", d.name, n, d.hard), false) end
+    if d.hard and n > d.hard and not b.passed then
+      found(findings, 31, key, string.format("%s: %.0f used and held, the limit is %.0f", d.name, n, d.hard), false)
+    end
   end
 end
 
@@ -70,7 +74,9 @@ end
 local function check_holders(tx, b, key, findings, found)
   local set = keys.holders(tx, budget.set(b.id))
   for name in pairs(tx:hgetall(key) or {}) do
-    if #name > 36 and tx:zscore(set, name) == nil then found(findings, 32, key, name .. " is no holder of the budget", false) end
+    if #name > 36 and tx:zscore(set, name) == nil then
+      found(findings, 32, key, name .. " is no holder of the budget", false)
+    end
   end
 end
 

@@ -7,7 +7,9 @@ local reply = require "lib.reply"
 
 define.fn {
   name = "ff_check_executions",
-  doc = "Verifies the records of this partition against every index they belong to, a page at a time; `repair` rewrites what differs and says so. Answers the slots of quotas that running executions have, for their partitions to be asked.",
+  doc = "Verifies the records of this partition against every index they belong to, a page at a time; `repair` "
+    .. "rewrites what differs and says so. Answers the slots of quotas that running executions have, for their "
+    .. "partitions to be asked.",
   flags = { "allow-oom" },
   weight = "limit",
   args = { offset = "count", limit = "batch_size", repair = "bool" },
@@ -31,6 +33,8 @@ define.fn {
       end)
       if answer == nil then check.found(findings, 10, keys.core(tx, id), problem, false) end
     end
-    return reply.ok("checked", { findings = findings, slots = slots, looked = math.min(#page, a.limit), more = #page > a.limit })
+    return reply.ok("checked", {
+      findings = findings, slots = slots, looked = math.min(#page, a.limit), more = #page > a.limit,
+    })
   end,
 }

@@ -36,19 +36,28 @@ local function check_timers(tx, key, findings, repair)
   for _, member in ipairs(members(tx, key)) do
     local kind, name = string.match(member, "^(%a+):(.+)$")
     local owner
-    if kind == "idem" then owner = tx:exists(keys.idempotency(tx, name))
-    elseif kind == "flow" then owner = flow.load(tx, name)
+    if kind == "idem" then
+      owner = tx:exists(keys.idempotency(tx, name))
+    elseif kind == "flow" then
+      owner = flow.load(tx, name)
     elseif kind == "usage" then
       local rec = execution.load(tx, name)
       owner = rec and rec.reports
-    elseif kind == "budget" or kind == "hold" then owner = budgets.timed(tx, kind, name)
+    elseif kind == "budget" or kind == "hold" then
+      owner = budgets.timed(tx, kind, name)
     elseif kind == "owed" then
       local rec = execution.load(tx, name, true)
       owner = rec and rec.owed
-    elseif kind == "quota" then owner = quota.load(tx, name, true)
-    elseif kind == "room" then owner = tx:exists(keys.quota_part(tx, string.sub(name, 1, 36), "key", string.sub(name, 38)))
-    elseif member == worker.timer or kind == "holders" then owner = true -- it looks again when it fires, and leaves when there is nobody to watch
-    else owner = execution.load(tx, member) end
+    elseif kind == "quota" then
+      owner = quota.load(tx, name, true)
+    elseif kind == "room" then
+      owner = tx:exists(keys.quota_part(tx, string.sub(name, 1, 36), "key", string.sub(name, 38)))
+    elseif member == worker.timer or kind == "holders" then
+      -- It looks again when it fires, and goes when there is nothing to watch.
+      owner = true
+    else
+      owner = execution.load(tx, member)
+    end
     if not owner then
       check.found(findings, 11, key, member .. " has no record", repair)
       if repair then tx:zrem(key, member) end
@@ -68,7 +77,8 @@ end
 
 -- Which field of an execution says that it has the key.
 local owner_field = {
-  spec = "said", input = "input", more = "more", waits = "waits", result = "result_far", attempts = "spilled", continuation = "continued", signals = "signals", signal_keys = "signals",
+  spec = "said", input = "input", more = "more", waits = "waits", result = "result_far", attempts = "spilled",
+  continuation = "continued", signals = "signals", signal_keys = "signals",
   out = "outs", ["in"] = "deps", passed = "passes", children = "kids", usage = "reports",
 }
 
@@ -118,7 +128,9 @@ local function check_waitpoint(tx, key, id, findings, repair)
   local listed = false
   if rec then
     for _, entry in ipairs(waitpoint.open(rec)) do listed = listed or entry[1] == id end
-    for _, closed in ipairs(rec.closed_waits and cmsgpack.unpack(rec.closed_waits) or {}) do listed = listed or closed == id end
+    for _, closed in ipairs(rec.closed_waits and cmsgpack.unpack(rec.closed_waits) or {}) do
+      listed = listed or closed == id
+    end
   end
   if listed then
     if w.state == "closed" then check.early(tx, rec, w, findings, repair) end
@@ -133,7 +145,9 @@ local function check_stream(tx, key, rest, findings, repair)
   local rec = execution.load(tx, string.sub(rest, 1, 36))
   local index = tonumber(string.match(string.sub(rest, 38), "^%d+"))
   local listed = rec and rec.frames and rec.attempt == index
-  for _, attempt in ipairs(rec and rec.streams and cmsgpack.unpack(rec.streams) or {}) do listed = listed or attempt == index end
+  for _, attempt in ipairs(rec and rec.streams and cmsgpack.unpack(rec.streams) or {}) do
+    listed = listed or attempt == index
+  end
   if listed then return end
   check.found(findings, 37, key, "no attempt wrote this stream", repair)
   if repair then tx:del(key) end
@@ -155,7 +169,8 @@ local function check_webhook(tx, key, id, findings, repair)
   if d == nil then return end
   local stored = tx:zscore(keys.receiver(tx, d.receiver), id)
   if stored == d.due then return end
-  check.found(findings, 10, key, "should be in line at " .. string.format("%.0f", d.due) .. ", entry says " .. (stored and string.format("%.0f", stored) or "none"), repair)
+  check.found(findings, 10, key, "should be in line at " .. string.format("%.0f", d.due) .. ", entry says "
+    .. (stored and string.format("%.0f", stored) or "none"), repair)
   if repair then receivers.move(tx, d.receiver, id, d.due) end
 end
 
@@ -200,7 +215,9 @@ local function check_index(tx, key, rest, findings, repair)
   end
   if rest == "timers" then return check_timers(tx, key, findings, repair) end
   if rest == "timers:stuck" then
-    for _, member in ipairs(members(tx, key)) do check.found(findings, 38, key, member .. " raised and was set aside", false) end
+    for _, member in ipairs(members(tx, key)) do
+      check.found(findings, 38, key, member .. " raised and was set aside", false)
+    end
     return
   end
   if rest == "all" or string.find(rest, "^kind:") or string.find(rest, "^tag:") then
@@ -216,7 +233,11 @@ local function check_index(tx, key, rest, findings, repair)
     return
   end
   if rest == "quotas" then return quotas.list(tx, key, findings, repair, check.found) end
-  if place == "fair" or rest == "lanes" or rest == "workers" or rest == "draining" or rest == "servers" or rest == "told" then return end
+  if place == "fair" or rest == "lanes" or rest == "workers" or rest == "draining" or rest == "servers"
+    or rest == "told"
+  then
+    return
+  end
   if path == nil then return check.found(findings, 37, key, "nobody owns this key", false) end
   return check_entries(tx, key, findings, repair, function(rec)
     return home.key(tx, rec, rec.path, (home.of(rec))) == key
@@ -260,7 +281,9 @@ define.fn {
           budgets.key(tx, key, rest, findings, a.repair, check.found)
         elseif family == "quota" then
           quotas.key(tx, key, rest, findings, a.repair, check.found)
-        elseif not (family == "events" and rest == "count") and family ~= "lane" and family ~= "worker" and family ~= "keyring" and family ~= "access" then
+        elseif not (family == "events" and rest == "count") and family ~= "lane" and family ~= "worker"
+          and family ~= "keyring" and family ~= "access"
+        then
           check.found(findings, 37, key, "nobody owns this key", false)
         end
         return reply.ok("looked")

@@ -18,7 +18,9 @@ local walk = require "transition.walk"
 local function fire_idempotency(tx, digest, member)
   local key = keys.idempotency(tx, digest)
   local record = tx:hgetall(key)
-  if record and tonumber(record.until_ms) > tx.now then return tx:zadd(keys.timers(tx), tonumber(record.until_ms), member) end
+  if record and tonumber(record.until_ms) > tx.now then
+    return tx:zadd(keys.timers(tx), tonumber(record.until_ms), member)
+  end
   if record then tx:del(key) end
   timers.clear(tx, member)
 end
@@ -104,6 +106,9 @@ define.fn {
     end
     local head = tx:zhead(keys.timers(tx))
     start.forget_announced(tx, head and head.score)
-    return reply.ok("fired", { count = count, stuck = stuck, more = head ~= nil and head.score <= tx.now, next_at = head and head.score, now = tx.now })
+    return reply.ok("fired", {
+      count = count, stuck = stuck, more = head ~= nil and head.score <= tx.now, next_at = head and head.score,
+      now = tx.now,
+    })
   end,
 }

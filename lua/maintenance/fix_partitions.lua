@@ -5,20 +5,31 @@ local limits = require "lib.limits"
 local names = { "executions", "budgets", "quotas", "schedules" }
 local next_step = "run the import again with --again, or empty the store"
 
--- **Invariant:** the record says `importing` from before the first key of an import is written until after the last: half a store is
--- never taken for a whole one, nor for none.
+-- **Invariant:** the record says `importing` from before the first key of an import is written until after the last:
+-- half a store is never taken for a whole one, nor for none.
 define.fn {
   name = "ff_fix_partitions",
-  doc = "Fixes the partition counts at first boot; later boots must ask for the same or for what is stored. "
-    .. "An import fixes those of its export, with `importing` true before its first key and false after its last; in between no boot succeeds.",
+  doc = "Fixes the partition counts at first boot; later boots must ask for the same or for what is stored. An import "
+    .. "fixes those of its export, with `importing` true before its first key and false after its last; in between no "
+    .. "boot succeeds.",
   flags = { "allow-oom" },
-  args = { executions = "partition_count?", budgets = "partition_count?", quotas = "partition_count?", schedules = "partition_count?", defaults = "partition_defaults", importing = "bool?" },
-  reply = { partitions = { executions = "partition_count", budgets = "partition_count", quotas = "partition_count", schedules = "partition_count" } },
+  args = {
+    executions = "partition_count?", budgets = "partition_count?", quotas = "partition_count?",
+    schedules = "partition_count?", defaults = "partition_defaults", importing = "bool?",
+  },
+  reply = {
+    partitions = {
+      executions = "partition_count", budgets = "partition_count", quotas = "partition_count",
+      schedules = "partition_count",
+    },
+  },
   errs = { "partition_mismatch", "import_unfinished" },
   call = function(tx, a, now)
     local stored = tx:hgetall(tx.route)
     local begun = stored and stored.importing
-    if begun and a.importing == nil then return reply.err("import_unfinished", { begun_at = begun, next_step = next_step }) end
+    if begun and a.importing == nil then
+      return reply.err("import_unfinished", { begun_at = begun, next_step = next_step })
+    end
     if a.importing and stored and not begun then
       return reply.err("invalid_argument", { field = "importing", problem = "the store is set up already" })
     end
@@ -33,7 +44,10 @@ define.fn {
       counts[name] = count
     end
     if stored == nil then
-      tx:hset(tx.route, { "executions", counts.executions, "budgets", counts.budgets, "quotas", counts.quotas, "schedules", counts.schedules, "format", limits.format })
+      tx:hset(tx.route, {
+        "executions", counts.executions, "budgets", counts.budgets, "quotas", counts.quotas,
+        "schedules", counts.schedules, "format", limits.format,
+      })
     end
     if a.importing then tx:hset(tx.route, { "importing", now }) end
     if begun and a.importing == false then tx:hdel(tx.route, "importing") end

@@ -13,7 +13,10 @@ local check = {}
 local looks = 1024
 
 local function expect(found, findings, number, key, what, stored, counted)
-  if stored ~= counted then found(findings, number, key, string.format("%s is %s, counted %s", what, tostring(stored), tostring(counted)), false) end
+  if stored ~= counted then
+    local problem = string.format("%s is %s, counted %s", what, tostring(stored), tostring(counted))
+    found(findings, number, key, problem, false)
+  end
 end
 
 -- The edges into a member: its counts are those of the edges, and what it is follows from them.
@@ -34,7 +37,9 @@ local function check_inbound(tx, rec, findings, found)
       if e.state == "met" then met, bytes = met + 1, bytes + (e.bytes or 0) end
       if e.state == "dead" then dead = dead + 1 end
       if e.hope then hopes = hopes + 1 end
-      if e.state ~= "pending" and up.phase ~= "terminal" and d.decided == nil and rec.phase ~= "terminal" and up.owed == nil then
+      if e.state ~= "pending" and up.phase ~= "terminal" and d.decided == nil and rec.phase ~= "terminal"
+        and up.owed == nil
+      then
         found(findings, 19, key, "edge from " .. item.from .. " is " .. e.state .. " before it ended", false)
       end
     end
@@ -50,8 +55,12 @@ end
 local function check_decision(tx, rec, f, findings, found)
   local key, d = keys.core(tx, rec.id), dependencies.load(rec)
   local judged = dependencies.judge(rec.inbound, d)
-  if ((rec.attempt ~= nil and rec.next ~= "replay") or rec.phase == "active") and d.decided ~= "ready" then found(findings, 18, key, "started although its edges do not let it", false) end
-  if d.decided == nil and judged and not rec.hidden and rec.phase == "runnable" and f.stop == nil and rec.owed == nil and f.owed == nil then
+  if ((rec.attempt ~= nil and rec.next ~= "replay") or rec.phase == "active") and d.decided ~= "ready" then
+    found(findings, 18, key, "started although its edges do not let it", false)
+  end
+  if d.decided == nil and judged and not rec.hidden and rec.phase == "runnable" and f.stop == nil and rec.owed == nil
+    and f.owed == nil
+  then
     found(findings, judged == "skip" and 20 or 18, key, "is not decided, should be " .. judged, false)
   end
 end
@@ -61,20 +70,33 @@ local function check_outbound(tx, rec, f, findings, found)
   local outs = rec.outs or 0
   for _, e in ipairs(dependencies.edges(tx, rec.id, 1, math.min(outs, looks))) do
     local down = execution.load(tx, e.to, true)
-    if down and tx:zscore(keys.edges_in(tx, e.to), rec.id) ~= e.number then found(findings, 19, key, "edge to " .. e.to .. " is not known there", false) end
+    if down and tx:zscore(keys.edges_in(tx, e.to), rec.id) ~= e.number then
+      found(findings, 19, key, "edge to " .. e.to .. " is not known there", false)
+    end
     -- A skipped member that was run again waits until its upstreams are run again.
-    if down and down.replays == nil and rec.phase == "terminal" and e.state == "pending" and e.number <= (rec.reached or 0) then
+    if down and down.replays == nil and rec.phase == "terminal" and e.state == "pending"
+      and e.number <= (rec.reached or 0)
+    then
       found(findings, 19, key, "edge to " .. e.to .. " was passed over", false)
     end
   end
   -- What ended while its flow was stopped decides nothing, also after the flow was opened again.
-  if rec.phase == "terminal" and (rec.reached or 0) < outs and not rec.halted and rec.owed == nil and f.stop == nil and f.outcome == nil then found(findings, 19, key, "its end has not reached all its edges", false) end
-  if f.stop == nil then expect(found, findings, 21, keys.core(tx, rec.id), "verdict", rec.verdict, resolve.verdict(rec)) end
+  if rec.phase == "terminal" and (rec.reached or 0) < outs and not rec.halted and rec.owed == nil and f.stop == nil
+    and f.outcome == nil
+  then
+    found(findings, 19, key, "its end has not reached all its edges", false)
+  end
+  if f.stop == nil then
+    expect(found, findings, 21, keys.core(tx, rec.id), "verdict", rec.verdict, resolve.verdict(rec))
+  end
 end
 
 local function check_debts(tx, rec, findings, found)
   local due = tx:zscore(keys.timers(tx), owed.timer(rec.id)) ~= nil
-  if due ~= (rec.owed ~= nil) then found(findings, 11, keys.timers(tx), rec.id .. (due and " owes nothing" or " owes something and nothing wakes it"), false) end
+  if due ~= (rec.owed ~= nil) then
+    local problem = due and " owes nothing" or " owes something and nothing wakes it"
+    found(findings, 11, keys.timers(tx), rec.id .. problem, false)
+  end
 end
 
 local function check_children(tx, rec, findings, found)
@@ -91,7 +113,9 @@ local function check_children(tx, rec, findings, found)
   end
   if seen < looks then expect(found, findings, 36, key, "open", k.open, open) end
   if rec.phase ~= "terminal" then
-    if rec.reason == "waiting_for_children" and rec.nested == nil and k.open == 0 then found(findings, 10, keys.core(tx, rec.id), "waits for children that have ended", false) end
+    if rec.reason == "waiting_for_children" and rec.nested == nil and k.open == 0 then
+      found(findings, 10, keys.core(tx, rec.id), "waits for children that have ended", false)
+    end
   end
 end
 
@@ -101,8 +125,12 @@ function check.member(tx, rec, findings, found)
   if rec.flow_id == nil then return end
   local f = flow.load(tx, rec.flow_id)
   if f == nil then return found(findings, 37, keys.core(tx, rec.id), "its flow is gone", false) end
-  if tx:zscore(keys.flow_members(tx, f.id), rec.id) ~= rec.number then found(findings, 21, keys.flow_members(tx, f.id), rec.id .. " is missing", false) end
-  if tx:hget(keys.flow_names(tx, f.id), rec.key) ~= rec.id then found(findings, 21, keys.flow_names(tx, f.id), rec.key .. " does not name " .. rec.id, false) end
+  if tx:zscore(keys.flow_members(tx, f.id), rec.id) ~= rec.number then
+    found(findings, 21, keys.flow_members(tx, f.id), rec.id .. " is missing", false)
+  end
+  if tx:hget(keys.flow_names(tx, f.id), rec.key) ~= rec.id then
+    found(findings, 21, keys.flow_names(tx, f.id), rec.key .. " does not name " .. rec.id, false)
+  end
   if rec.deps then
     check_inbound(tx, rec, findings, found)
     check_decision(tx, rec, f, findings, found)
@@ -119,10 +147,18 @@ function check.flow(tx, f, findings, found)
   local members = keys.flow_members(tx, f.id)
   local total = tx:zcard(members)
   expect(found, findings, 21, key, "stored", f.stored, total)
-  if tx:zscore(keys.flows(tx), f.id) ~= f.created then found(findings, 10, keys.flows(tx), f.id .. " is missing", false) end
-  if tx:zscore(keys.timers(tx), flow.timer(f.id)) ~= flow.wake_at(f) then found(findings, 11, keys.timers(tx), flow.timer(f.id) .. " should wake at another time", false) end
-  if (tx:zscore(keys.cancel_backlog(tx), f.id) ~= nil) ~= (f.walk == "cancel") then found(findings, 11, keys.cancel_backlog(tx), f.id .. " and its walk disagree", false) end
-  if f.ended == nil and f.sealed and f.walk == nil and f.owed == nil and flow.open(f) == 0 then found(findings, 21, key, "is not over although its members are", false) end
+  if tx:zscore(keys.flows(tx), f.id) ~= f.created then
+    found(findings, 10, keys.flows(tx), f.id .. " is missing", false)
+  end
+  if tx:zscore(keys.timers(tx), flow.timer(f.id)) ~= flow.wake_at(f) then
+    found(findings, 11, keys.timers(tx), flow.timer(f.id) .. " should wake at another time", false)
+  end
+  if (tx:zscore(keys.cancel_backlog(tx), f.id) ~= nil) ~= (f.walk == "cancel") then
+    found(findings, 11, keys.cancel_backlog(tx), f.id .. " and its walk disagree", false)
+  end
+  if f.ended == nil and f.sealed and f.walk == nil and f.owed == nil and flow.open(f) == 0 then
+    found(findings, 21, key, "is not over although its members are", false)
+  end
   local counts, uncaught, sinks, owing, last, page = {}, 0, 0, 0, 0, nil
   repeat
     page = tx:zlowest(members, string.format("(%.0f", last), "+inf", looks)

@@ -24,7 +24,9 @@ local function check_place(tx, rec, findings, repair)
   local key = home.key(tx, rec, rec.path, place)
   local stored = tx:zscore(key, rec.id)
   if stored ~= score then
-    invariants.found(findings, 10, key, string.format("%s should have score %.0f, has %s", rec.id, score, stored and string.format("%.0f", stored) or "no entry"), repair)
+    local has = stored and string.format("%.0f", stored) or "no entry"
+    local problem = string.format("%s should have score %.0f, has %s", rec.id, score, has)
+    invariants.found(findings, 10, key, problem, repair)
     if repair then tx:zadd(key, score, rec.id) end
   end
   local path = rec.path
@@ -51,7 +53,9 @@ end
 local function check_attached(rec, key, findings)
   if rec.phase ~= "active" then return end
   for _, set in ipairs(holds.needed(rec)) do
-    if not holds.in_set(rec, set) then invariants.found(findings, 34, key, "runs and was not admitted to " .. set, false) end
+    if not holds.in_set(rec, set) then
+      invariants.found(findings, 34, key, "runs and was not admitted to " .. set, false)
+    end
   end
 end
 
@@ -60,7 +64,8 @@ local function check_timer(tx, rec, findings, repair)
   local expected = execution.wake_at(rec)
   if stored ~= expected then
     local function shown(n) return n and string.format("%.0f", n) or "none" end
-    invariants.found(findings, 11, keys.timers(tx), rec.id .. " should wake at " .. shown(expected) .. ", entry says " .. shown(stored), repair)
+    local problem = rec.id .. " should wake at " .. shown(expected) .. ", entry says " .. shown(stored)
+    invariants.found(findings, 11, keys.timers(tx), problem, repair)
     if repair then
       if expected then tx:zadd(keys.timers(tx), expected, rec.id) else tx:zrem(keys.timers(tx), rec.id) end
       rec.wake = expected
@@ -74,7 +79,8 @@ local function check_lease(tx, rec, findings, repair)
   if key == nil then return end
   local held = rec.lease_id ~= nil and tx:hget(key, rec.lease_id) == rec.id
   if held ~= (rec.phase == "active") then
-    invariants.found(findings, 7, key, rec.id .. (held and " is held but not active" or " is active but not held"), repair)
+    local problem = held and " is held but not active" or " is active but not held"
+    invariants.found(findings, 7, key, rec.id .. problem, repair)
     if repair then
       if held then leases.remove(tx, rec) else leases.add(tx, rec) end
     end
@@ -84,21 +90,35 @@ end
 local function check_attempts(tx, rec, key, findings)
   local expected = rec.spilled or 0
   for _, a in ipairs(attempt.inline(tx, rec)) do
-    if a.index ~= expected then invariants.found(findings, 4, key, string.format("attempt %d stands where %d belongs", a.index, expected), false) end
+    if a.index ~= expected then
+      invariants.found(findings, 4, key, string.format("attempt %d stands where %d belongs", a.index, expected), false)
+    end
     expected = expected + 1
   end
   local count = rec.attempt == nil and 0 or rec.attempt + 1
-  if expected ~= count then invariants.found(findings, 4, key, string.format("%d attempts filed, %d made", expected, count), false) end
-  if rec.phase == "active" and rec.attempt_state ~= "started" then invariants.found(findings, 4, key, "active without a running attempt", false) end
-  if rec.phase == "terminal" and attempt.is_open(rec) then invariants.found(findings, 9, key, "terminal with a running attempt", false) end
+  if expected ~= count then
+    invariants.found(findings, 4, key, string.format("%d attempts filed, %d made", expected, count), false)
+  end
+  if rec.phase == "active" and rec.attempt_state ~= "started" then
+    invariants.found(findings, 4, key, "active without a running attempt", false)
+  end
+  if rec.phase == "terminal" and attempt.is_open(rec) then
+    invariants.found(findings, 9, key, "terminal with a running attempt", false)
+  end
 end
 
 local function check_state(tx, rec, key, findings)
-  if (rec.phase == "terminal") ~= (rec.outcome ~= nil) then invariants.found(findings, 8, key, "outcome and phase disagree", false) end
-  if rec.phase == "active" and (rec.lease_id == nil or rec.lease_until == nil or rec.worker == nil) then invariants.found(findings, 1, key, "active without a lease", false) end
+  if (rec.phase == "terminal") ~= (rec.outcome ~= nil) then
+    invariants.found(findings, 8, key, "outcome and phase disagree", false)
+  end
+  if rec.phase == "active" and (rec.lease_id == nil or rec.lease_until == nil or rec.worker == nil) then
+    invariants.found(findings, 1, key, "active without a lease", false)
+  end
   local failures = rec.failures or 0
   local allowed = failures > 0 and spec.retry(tx, rec).max_attempts or 0
-  if failures > allowed then invariants.found(findings, 14, key, string.format("%d failures, %d allowed", failures, allowed), false) end
+  if failures > allowed then
+    invariants.found(findings, 14, key, string.format("%d failures, %d allowed", failures, allowed), false)
+  end
 end
 
 -- Slots are held by a grant or a lease. Whether each set counts its holders is checked across partitions.
@@ -138,7 +158,9 @@ end
 
 -- Open waitpoints are those of the attempt, whether it runs or waits for its children, or of the current suspension.
 local function check_waitpoints(tx, rec, key, findings, repair)
-  if (rec.phase == "suspended") ~= (rec.wait ~= nil) then invariants.found(findings, 29, key, "suspension and phase disagree", false) end
+  if (rec.phase == "suspended") ~= (rec.wait ~= nil) then
+    invariants.found(findings, 29, key, "suspension and phase disagree", false)
+  end
   local current = suspension.load(rec)
   for _, entry in ipairs(waitpoint.open(rec)) do
     local at = keys.waitpoint(tx, entry[1])
@@ -147,11 +169,13 @@ local function check_waitpoints(tx, rec, key, findings, repair)
       invariants.found(findings, 29, at, "is listed as open but not stored", false)
     else
       local attempts = rec.phase == "active" or (rec.phase == "runnable" and rec.resume ~= nil)
-      local fits = (attempts and w.state == "pending") or (current and w.state == "active" and w.suspension == current.id)
+      local fits = (attempts and w.state == "pending")
+        or (current and w.state == "active" and w.suspension == current.id)
       if not fits then invariants.found(findings, 29, at, w.state .. " while the execution is " .. rec.phase, false) end
       invariants.early(tx, rec, w, findings, repair)
       if tx:zscore(keys.inbox(tx), entry[1]) ~= w.created then
-        invariants.found(findings, 10, keys.inbox(tx), entry[1] .. " is missing from the list of open waitpoints", repair)
+        local problem = entry[1] .. " is missing from the list of open waitpoints"
+        invariants.found(findings, 10, keys.inbox(tx), problem, repair)
         if repair then tx:zadd(keys.inbox(tx), w.created, entry[1]) end
       end
     end
@@ -161,7 +185,9 @@ end
 local function check_counts(tx, rec, findings)
   local function same(key, counted)
     local stored = tx:xlen(key)
-    if stored ~= counted then invariants.found(findings, 36, key, string.format("%d entries, %d counted", stored, counted), false) end
+    if stored ~= counted then
+      invariants.found(findings, 36, key, string.format("%d entries, %d counted", stored, counted), false)
+    end
   end
   if rec.signals then same(keys.signals(tx, rec.id), signals.count(rec)) end
   if rec.frames then
@@ -185,8 +211,12 @@ function invariants.record(tx, rec, findings, repair)
   check_awaits(tx, rec, findings, repair)
   check_attached(rec, key, findings)
   flows.member(tx, rec, findings, invariants.found)
-  if rec.input and not tx:exists(keys.input(tx, rec.id)) then invariants.found(findings, 13, keys.input(tx, rec.id), "input is missing", false) end
-  if rec.result_far and not tx:exists(keys.result(tx, rec.id)) then invariants.found(findings, 13, keys.result(tx, rec.id), "result is missing", false) end
+  if rec.input and not tx:exists(keys.input(tx, rec.id)) then
+    invariants.found(findings, 13, keys.input(tx, rec.id), "input is missing", false)
+  end
+  if rec.result_far and not tx:exists(keys.result(tx, rec.id)) then
+    invariants.found(findings, 13, keys.result(tx, rec.id), "result is missing", false)
+  end
 end
 
 return invariants

@@ -12,7 +12,9 @@ local function shown(n) return string.format("%.0f", n) end
 -- No more holders than the limit; one that was lowered lets those who are in finish.
 local function check_holders(tx, q, k, findings, found)
   local cap = q.definition.concurrency
-  if cap and q.version == 1 and k.held > cap then found(findings, 32, k.holders, shown(k.held) .. " hold it, " .. shown(cap) .. " may", false) end
+  if cap and q.version == 1 and k.held > cap then
+    found(findings, 32, k.holders, shown(k.held) .. " hold it, " .. shown(cap) .. " may", false)
+  end
 end
 
 -- No more starts in a window than the limit, since the definition is what it is.
@@ -21,7 +23,9 @@ local function check_rate(tx, q, k, findings, found)
   if rate == nil then return end
   local from = math.max(tx.now - rate.window_ms, q.changed)
   local starts = tx:zcount(k.rate, "(" .. shown(from), "+inf")
-  if starts > rate.limit then found(findings, 33, k.rate, shown(starts) .. " started in a window, " .. shown(rate.limit) .. " may", false) end
+  if starts > rate.limit then
+    found(findings, 33, k.rate, shown(starts) .. " started in a window, " .. shown(rate.limit) .. " may", false)
+  end
 end
 
 -- The sum is that of the entries, as far as one call counts them.
@@ -35,7 +39,9 @@ local function check_weights(tx, q, k, findings, repair, found)
     found(findings, 33, k.weights, "weighs " .. shown(sum) .. ", " .. shown(stored) .. " is counted", repair)
     if repair then room.set_sum(tx, k, sum) end
   end
-  if count ~= tx:zcard(k.weighted) then found(findings, 33, k.weighted, "entries and weights differ in number", false) end
+  if count ~= tx:zcard(k.weighted) then
+    found(findings, 33, k.weighted, "entries and weights differ in number", false)
+  end
 end
 
 -- Everyone in line has said under which holder, and whoever can pass at a time is woken then.
@@ -43,7 +49,9 @@ local function check_lines(tx, k, findings, repair, found)
   local asked = tx:hgetall(k.asked) or {}
   local count = 0
   for _ in pairs(asked) do count = count + 1 end
-  if count ~= k.waiting + k.too_large then found(findings, 33, k.asked, shown(count) .. " have asked, " .. shown(k.waiting + k.too_large) .. " wait", false) end
+  if count ~= k.waiting + k.too_large then
+    found(findings, 33, k.asked, shown(count) .. " have asked, " .. shown(k.waiting + k.too_large) .. " wait", false)
+  end
   local timer = room.timer(k.q.id, k.digest)
   local at = tx:zscore(keys.timers(tx), timer)
   if at ~= k.wake then
@@ -61,7 +69,9 @@ end
 
 local function check_key(tx, q, digest, findings, repair, found)
   local k = room.load(tx, q, digest)
-  if tx:zscore(keys.quota_keys(tx, q.id), digest) == nil then found(findings, 37, keys.quota_part(tx, q.id, "key", digest), "its quota does not list it", false) end
+  if tx:zscore(keys.quota_keys(tx, q.id), digest) == nil then
+    found(findings, 37, keys.quota_part(tx, q.id, "key", digest), "its quota does not list it", false)
+  end
   check_holders(tx, q, k, findings, found)
   check_rate(tx, q, k, findings, found)
   check_weights(tx, q, k, findings, repair, found)

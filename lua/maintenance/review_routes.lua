@@ -26,7 +26,11 @@ local function review_queue(tx, path, entry, sets)
   if covered(entry.requires, sets) then
     if entry.uncovered_since then
       entry.uncovered_since, entry.uncovered = nil, false
-      if tx:zcard(keys.queue(tx, path, entry.queue)) == 0 then queues.drop(tx, path, entry.queue) else queues.put(tx, path, entry) end
+      if tx:zcard(keys.queue(tx, path, entry.queue)) == 0 then
+        queues.drop(tx, path, entry.queue)
+      else
+        queues.put(tx, path, entry)
+      end
     end
     return nil
   end
@@ -46,7 +50,9 @@ end
 local function move(tx, id, expected, change, kind, data)
   local answer = tx:item(function()
     local rec = execution.load(tx, id)
-    if rec == nil or rec.phase ~= "runnable" or rec.reason ~= expected then return reply.err("execution_not_runnable") end
+    if rec == nil or rec.phase ~= "runnable" or rec.reason ~= expected then
+      return reply.err("execution_not_runnable")
+    end
     if change(rec) == false then return reply.err("execution_not_runnable") end
     execution.save(tx, rec)
     event.of_execution(tx, rec, kind, unpack(data))
@@ -57,10 +63,16 @@ end
 
 define.fn {
   name = "ff_review_routes",
-  doc = "Compares a lane's waiting requirement sets with the capability sets of live workers: moves what nobody covers to blocked:route and back what somebody covers again. Bounded; `cursor` goes on behind a blocked head.",
+  doc = "Compares a lane's waiting requirement sets with the capability sets of live workers: moves what nobody covers "
+    .. "to blocked:route and back what somebody covers again. Bounded; `cursor` goes on behind a blocked head.",
   flags = { "allow-oom" },
-  args = { namespace = "namespace", lane = "lane", capability_sets = "capability_sets", cursor = "count?", limit = "batch_size" },
-  reply = { reviewed = { blocked = "count", unblocked = "count", more = "bool", next_cursor = "count?", again_at = "time_ms?" } },
+  args = {
+    namespace = "namespace", lane = "lane", capability_sets = "capability_sets", cursor = "count?",
+    limit = "batch_size",
+  },
+  reply = {
+    reviewed = { blocked = "count", unblocked = "count", more = "bool", next_cursor = "count?", again_at = "time_ms?" },
+  },
   errs = {},
   call = function(tx, a)
     local path = a.namespace .. "/" .. a.lane
@@ -77,19 +89,22 @@ define.fn {
         end)
         if due_at and (again_at == nil or due_at < again_at) then again_at = due_at end
         if entry.uncovered then
-          local waiting = tx:zlowest(keys.queue(tx, path, entry.queue), "-inf", "(" .. string.format("%.0f", home.granted_from), a.limit + 1)
+          local granted = "(" .. string.format("%.0f", home.granted_from)
+          local waiting = tx:zlowest(keys.queue(tx, path, entry.queue), "-inf", granted, a.limit + 1)
           for i, item in ipairs(waiting) do
             if i > a.limit or blocked >= a.limit then more = true break end
-            if move(tx, item.member, nil, function(rec) runnable.block_route(rec, tx.now) end, "execution.blocked", { "reason", "waiting_for_capable_worker" }) then
-              blocked = blocked + 1
-            end
+            local gone = move(tx, item.member, nil, function(rec)
+              runnable.block_route(rec, tx.now)
+            end, "execution.blocked", { "reason", "waiting_for_capable_worker" })
+            if gone then blocked = blocked + 1 end
           end
         end
       end
     end
 
     local offset = a.cursor or 0
-    local page = tx:zrange(keys.place(tx, path, "blocked:route"), string.format("%.0f", offset), string.format("%.0f", offset + a.limit))
+    local from, to = string.format("%.0f", offset), string.format("%.0f", offset + a.limit)
+    local page = tx:zrange(keys.place(tx, path, "blocked:route"), from, to)
     local kept = 0
     for i, id in ipairs(page) do
       if i > a.limit then break end
@@ -101,6 +116,8 @@ define.fn {
       if back then unblocked = unblocked + 1 else kept = kept + 1 end
     end
     local next_cursor = #page > a.limit and offset + kept or nil
-    return reply.ok("reviewed", { blocked = blocked, unblocked = unblocked, more = more, next_cursor = next_cursor, again_at = again_at })
+    return reply.ok("reviewed", {
+      blocked = blocked, unblocked = unblocked, more = more, next_cursor = next_cursor, again_at = again_at,
+    })
   end,
 }

@@ -4,7 +4,8 @@ local limits = require "lib.limits"
 local reply = require "lib.reply"
 local tally = require "record.tally"
 
--- Where the stream is cut: where the age that is kept begins, but where someone counts, nothing goes that was not counted.
+-- Where the stream is cut: where the age that is kept begins, but where someone counts, nothing goes that was not
+-- counted.
 local function cut(tx)
   local kept_from = string.format("%.0f-0", tx.now - limits.events_age_ms_max)
   local t = tally.load(tx)

@@ -4,7 +4,8 @@ local reply = require "lib.reply"
 
 define.fn {
   name = "ff_record_action",
-  doc = "Records what an operator did that changes no record of its own: the keys are not in the store, and a repair has no one place.",
+  doc = "Records what an operator did that changes no record of its own: the keys are not in the store, and a repair "
+    .. "has no one place.",
   flags = { "allow-oom" },
   args = { action = "recorded_action", actor = "actor", key_id = "key_id?" },
   reply = { recorded = {} },

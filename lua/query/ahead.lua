@@ -6,7 +6,8 @@ local queues = require "index.queues"
 
 define.fn {
   name = "ff_count_ahead",
-  doc = "How many eligible executions of a lane stand before another of any partition here; `more` when they are more than one call looks at.",
+  doc = "How many eligible executions of a lane stand before another of any partition here; `more` when they are more "
+    .. "than one call looks at.",
   flags = { "no-writes" },
   args = { namespace = "namespace", lane = "lane", score = "int", execution_id = "execution_id" },
   reply = { ahead = { count = "count", more = "bool" } },
@@ -14,7 +15,8 @@ define.fn {
   call = function(tx, a)
     local path, count, more = a.namespace .. "/" .. a.lane, 0, false
     local function look(queue)
-      local found = tx:zlowest(keys.queue(tx, path, queue), "-inf", string.format("%.0f", a.score), limits.list_looks_max)
+      local key = keys.queue(tx, path, queue)
+      local found = tx:zlowest(key, "-inf", string.format("%.0f", a.score), limits.list_looks_max)
       for _, item in ipairs(found) do
         if item.score < a.score or item.member < a.execution_id then count = count + 1 end
       end

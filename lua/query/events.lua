@@ -22,11 +22,18 @@ end
 
 define.fn {
   name = "ff_read_events",
-  doc = "Entries of events of this partition, oldest first, that hold at least `limit` events if there are that many. `after` is an entry that was read whole, or a place inside of one, which is answered again; `from_ms` starts at a time instead. Says the oldest and latest entry kept, whether the stream is cut at its length, and the time up to which this is complete.",
+  doc = "Entries of events of this partition, oldest first, that hold at least `limit` events if there are that many. "
+    .. "`after` is an entry that was read whole, or a place inside of one, which is answered again; `from_ms` starts "
+    .. "at a time instead. Says the oldest and latest entry kept, whether the stream is cut at its length, and the "
+    .. "time up to which this is complete.",
   flags = { "no-writes" },
   weight = "limit",
   args = { after = "event_place?", from_ms = "time_ms?", limit = "list_limit" },
-  reply = { events = { entries = "[event_entry]", oldest = "stream_id?", latest = "stream_id?", full = "bool", now = "time_ms" } },
+  reply = {
+    events = {
+      entries = "[event_entry]", oldest = "stream_id?", latest = "stream_id?", full = "bool", now = "time_ms",
+    },
+  },
   errs = {},
   call = function(tx, a)
     local key = keys.events(tx)

@@ -17,11 +17,14 @@ local function dependency_facts(tx, rec)
     if #open >= limits.dependencies_shown_max then break end
     local e = dependencies.edge(tx, item.from, item.number)
     local up = e.state == "pending" and execution.load(tx, item.from, true)
-    if up then open[#open + 1] = { execution_id = up.id, key = up.key, state = execution.member_state(up), on = e.on } end
+    if up then
+      open[#open + 1] = { execution_id = up.id, key = up.key, state = execution.member_state(up), on = e.on }
+    end
   end
   local inbound = rec.inbound
   return {
-    policy = inbound and inbound.policy or "all_of", needed = dependencies.needed(inbound, d.total), total = d.total, met = d.met, dead = d.dead, held = rec.hidden ~= nil, open = open,
+    policy = inbound and inbound.policy or "all_of", needed = dependencies.needed(inbound, d.total), total = d.total,
+    met = d.met, dead = d.dead, held = rec.hidden ~= nil, open = open,
   }
 end
 
@@ -35,8 +38,12 @@ define.fn {
   doc = "The facts of this partition that say why an execution is not running.",
   flags = { "no-writes" },
   args = { execution_id = "execution_id" },
-  reply = { facts = { execution = "execution", lane_state = "lane_state?", max_active = "max_active?", ahead = "count?", queue = "queue", uncovered = "bool",
-    dependencies = "dependency_facts?", children = "children_facts?" } },
+  reply = {
+    facts = {
+      execution = "execution", lane_state = "lane_state?", max_active = "max_active?", ahead = "count?",
+      queue = "queue", uncovered = "bool", dependencies = "dependency_facts?", children = "children_facts?",
+    },
+  },
   errs = { "execution_not_found" },
   call = function(tx, a)
     local rec = execution.load(tx, a.execution_id)
@@ -52,8 +59,10 @@ define.fn {
     -- What its budgets have to admit: more than it estimated once a report was refused.
     whole.budgets = holds.asked_budgets(rec) or {}
     return reply.ok("facts", {
-      execution = whole, lane_state = copy and copy.state, max_active = copy and copy.max_active, ahead = ahead, queue = rec.queue, uncovered = entry ~= nil and entry.uncovered,
-      dependencies = rec.deps and dependency_facts(tx, rec) or nil, children = rec.reason == "waiting_for_children" and children_facts(rec) or nil,
+      execution = whole, lane_state = copy and copy.state, max_active = copy and copy.max_active, ahead = ahead,
+      queue = rec.queue, uncovered = entry ~= nil and entry.uncovered,
+      dependencies = rec.deps and dependency_facts(tx, rec) or nil,
+      children = rec.reason == "waiting_for_children" and children_facts(rec) or nil,
     })
   end,
 }

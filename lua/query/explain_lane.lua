@@ -13,7 +13,8 @@ end
 
 define.fn {
   name = "ff_explain_lane",
-  doc = "What the work of a lane waits for in this partition: up to `limit` each of those blocked, delayed and suspended, the longest waiting first, and the first delay to end.",
+  doc = "What the work of a lane waits for in this partition: up to `limit` each of those blocked, delayed and "
+    .. "suspended, the longest waiting first, and the first delay to end.",
   flags = { "no-writes" },
   args = { namespace = "namespace", lane = "lane", limit = "batch_size" },
   reply = { waiting = { items = "[lane_waiter]", next_delay_at = "time_ms?" } },
@@ -28,7 +29,8 @@ define.fn {
         local rec = execution.load(tx, item.member)
         if rec then
           items[#items + 1] = {
-            execution_id = rec.id, state = execution.public_state(rec), reason = rec.reason, requires = rec.requires or {}, detail = rec.detail and spec.unflatten(rec.detail) or nil,
+            execution_id = rec.id, state = execution.public_state(rec), reason = rec.reason,
+            requires = rec.requires or {}, detail = rec.detail and spec.unflatten(rec.detail) or nil,
           }
           if place == "delayed" then sees(rec.delay) end
         end

@@ -7,7 +7,10 @@ local queues = require "index.queues"
 local execution = require "record.execution"
 local view = require "record.view"
 
-local by_creation = { delayed = "delayed", suspended = "suspended", completed = "terminal", failed = "terminal", cancelled = "terminal", expired = "terminal", skipped = "terminal" }
+local by_creation = {
+  delayed = "delayed", suspended = "suspended", completed = "terminal", failed = "terminal", cancelled = "terminal",
+  expired = "terminal", skipped = "terminal",
+}
 
 -- The narrowest indexes that hold every match, each with what its scores add to the creation time.
 local function sources(tx, a)
@@ -18,7 +21,9 @@ local function sources(tx, a)
     if by_creation[a.state] then return { { keys.place(tx, path, by_creation[a.state]), 0 } } end
     if a.state == "active" then
       local list = { { keys.queue(tx, path, "any"), home.active_from } }
-      for _, entry in ipairs(queues.all(tx, path)) do list[#list + 1] = { keys.queue(tx, path, entry.queue), home.active_from } end
+      for _, entry in ipairs(queues.all(tx, path)) do
+        list[#list + 1] = { keys.queue(tx, path, entry.queue), home.active_from }
+      end
       return list
     end
   end
@@ -67,7 +72,9 @@ local function entries_of(tx, source, a, looks)
   for _, item in ipairs(found) do
     local entry = { id = item.member, created_at = item.score - base }
     local outside = item.score < low or item.score > high
-    if not outside and (after == nil or before({ id = after.execution_id, created_at = after.created_at }, entry)) then list[#list + 1] = entry end
+    if not outside and (after == nil or before({ id = after.execution_id, created_at = after.created_at }, entry)) then
+      list[#list + 1] = entry
+    end
   end
   return list, full
 end
@@ -82,8 +89,12 @@ local function tag_matches(rec, a)
 end
 
 local function matches(rec, a)
-  return (a.namespace == nil or execution.namespace(rec) == a.namespace) and (a.lane == nil or execution.lane(rec) == a.lane) and (a.kind == nil or rec.kind == a.kind)
-    and (a.state == nil or execution.public_state(rec) == a.state) and (a.worker == nil or (rec.phase == "active" and rec.worker == a.worker)) and tag_matches(rec, a)
+  return (a.namespace == nil or execution.namespace(rec) == a.namespace)
+    and (a.lane == nil or execution.lane(rec) == a.lane)
+    and (a.kind == nil or rec.kind == a.kind)
+    and (a.state == nil or execution.public_state(rec) == a.state)
+    and (a.worker == nil or (rec.phase == "active" and rec.worker == a.worker))
+    and tag_matches(rec, a)
 end
 
 local function worker_entries(tx, a)
@@ -94,7 +105,8 @@ local function worker_entries(tx, a)
     if rec then
       local entry = { id = id, created_at = rec.created }
       local later = a.after == nil or before({ id = a.after.execution_id, created_at = a.after.created_at }, entry)
-      local inside = entry.created_at >= (a.created_after or 0) and entry.created_at <= (a.created_before or limits.time_ms_max)
+      local inside = entry.created_at >= (a.created_after or 0)
+        and entry.created_at <= (a.created_before or limits.time_ms_max)
       if later and inside then list[#list + 1] = entry end
     end
   end
@@ -111,19 +123,23 @@ local function member_entries(tx, a, looks)
   for _, item in ipairs(found) do
     local rec = execution.load(tx, item.member)
     local created = rec and rec.created
-    if rec and created >= (a.created_after or 0) and created <= (a.created_before or limits.time_ms_max) then list[#list + 1] = { id = item.member, created_at = created } end
+    if rec and created >= (a.created_after or 0) and created <= (a.created_before or limits.time_ms_max) then
+      list[#list + 1] = { id = item.member, created_at = created }
+    end
   end
   return list, #found == looks
 end
 
 define.fn {
   name = "ff_list_executions",
-  doc = "Executions of this partition, newest first, that match every filter given. Looks at a bounded number of index entries; a page may be short, `more` says whether to go on after `last`.",
+  doc = "Executions of this partition, newest first, that match every filter given. Looks at a bounded number of index "
+    .. "entries; a page may be short, `more` says whether to go on after `last`.",
   flags = { "no-writes" },
   weight = "limit",
   args = {
-    namespace = "namespace?", lane = "lane?", kind = "kind?", state = "public_state?", tag_key = "tag_key?", tag_value = "tag_value?", worker = "instance?", flow_id = "flow_id?",
-    created_after = "time_ms?", created_before = "time_ms?", after = "position?", limit = "list_limit",
+    namespace = "namespace?", lane = "lane?", kind = "kind?", state = "public_state?", tag_key = "tag_key?",
+    tag_value = "tag_value?", worker = "instance?", flow_id = "flow_id?", created_after = "time_ms?",
+    created_before = "time_ms?", after = "position?", limit = "list_limit",
   },
   reply = { page = { items = "[summary]", last = "position?", more = "bool" } },
   errs = {},

@@ -12,7 +12,9 @@ define.fn {
   errs = {},
   call = function(tx, a)
     local items = {}
-    for i, entry in ipairs(tx:xrange(keys.outbox(tx), a.after and "(" .. a.after or "-", "+", a.limit)) do items[i] = outbox.parse(entry) end
+    for i, entry in ipairs(tx:xrange(keys.outbox(tx), a.after and "(" .. a.after or "-", "+", a.limit)) do
+      items[i] = outbox.parse(entry)
+    end
     return reply.ok("effects", { items = items })
   end,
 }

@@ -26,7 +26,8 @@ define.fn {
     local refs = satisfied and satisfied[2] or woken and woken.refs or {}
     local from = 1
     while a.after and refs[from] and signals.number(refs[from]) <= signals.number(a.after) do from = from + 1 end
-    local list, more = signals.named(tx, rec, refs, from, math.min(a.limit, limits.stream_page_max), limits.stream_read_bytes_max)
+    local count = math.min(a.limit, limits.stream_page_max)
+    local list, more = signals.named(tx, rec, refs, from, count, limits.stream_read_bytes_max)
     return reply.ok("page", { signals = list, more = more })
   end,
 }

@@ -28,8 +28,8 @@ local function queue_counts(tx, path, name)
   return eligible, granted, active, head, key
 end
 
--- When the oldest that waits in a queue was made, as far as a bounded look tells. Age and strict priority keep each priority
--- together, its oldest first, so one entry of each is looked at; elsewhere the next in line are.
+-- When the oldest that waits in a queue was made, as far as a bounded look tells. Age and strict priority keep each
+-- priority together, its oldest first, so one entry of each is looked at; elsewhere the next in line are.
 local function oldest(tx, copy, key, head)
   local strict = copy.fairness == "fifo" and copy.priority_weight == limits.strict_priority_weight
   local looked_at = strict and { head } or eligible_from(tx, key, "-inf", limits.oldest_looks_max)
@@ -38,7 +38,9 @@ local function oldest(tx, copy, key, head)
     local rec = looked_at[i] and execution.load(tx, looked_at[i].member)
     if not rec then break end
     found = math.min(found or rec.created, rec.created)
-    if strict and rec.prio > 0 then looked_at[i + 1] = eligible_from(tx, key, "(" .. band(tx.now - rec.prio * copy.priority_weight), 1)[1] end
+    if strict and rec.prio > 0 then
+      looked_at[i + 1] = eligible_from(tx, key, "(" .. band(tx.now - rec.prio * copy.priority_weight), 1)[1]
+    end
   end
   return found
 end
@@ -46,18 +48,24 @@ end
 local function lane_counts(tx, path)
   local namespace, name = lane.split(path)
   local copy = lane.load(tx, path)
-  local counts = { namespace = namespace, lane = name, state = copy.state, eligible = 0, granted = 0, active = 0, queues = {} }
+  local counts = {
+    namespace = namespace, lane = name, state = copy.state, eligible = 0, granted = 0, active = 0, queues = {},
+  }
   local all = { { queue = "any", requires = {}, admission = false, uncovered = false } }
   for _, entry in ipairs(queues.all(tx, path)) do all[#all + 1] = entry end
   local first
   for _, entry in ipairs(all) do
     local eligible, granted, active, head, key = queue_counts(tx, path, entry.queue)
-    counts.eligible, counts.granted, counts.active = counts.eligible + eligible, counts.granted + granted, counts.active + active
+    counts.eligible, counts.granted, counts.active =
+      counts.eligible + eligible, counts.granted + granted, counts.active + active
     if head and (first == nil or head.score < first.score) then first = head end
     local since = head and oldest(tx, copy, key, head)
     if since then counts.oldest_eligible_at = math.min(counts.oldest_eligible_at or since, since) end
     if entry.queue ~= "any" or eligible > 0 then
-      counts.queues[#counts.queues + 1] = { queue = entry.queue, requires = entry.requires, admission = entry.admission, eligible = eligible, uncovered = entry.uncovered, head_score = head and head.score }
+      counts.queues[#counts.queues + 1] = {
+        queue = entry.queue, requires = entry.requires, admission = entry.admission, eligible = eligible,
+        uncovered = entry.uncovered, head_score = head and head.score,
+      }
     end
   end
   counts.head_score = first and first.score
@@ -87,8 +95,8 @@ local function page(tx, a)
     return tx:zscore(keys.lanes(tx), path) and { path } or {}, false
   end
   local first = a.offset or 0
-  local found = tx:zrange(keys.lanes(tx), string.format("%.0f", first),
-    string.format("%.0f", first + limits.lanes_per_call_max))
+  local last = first + limits.lanes_per_call_max
+  local found = tx:zrange(keys.lanes(tx), string.format("%.0f", first), string.format("%.0f", last))
   local more = #found > limits.lanes_per_call_max
   if more then found[#found] = nil end
   return found, more
@@ -96,24 +104,33 @@ end
 
 define.fn {
   name = "ff_partition_stats",
-  doc = "Counts of this partition: timers, events, outbox, what was set aside, and per lane and state; at most 32 lanes from `offset` on.",
+  doc = "Counts of this partition: timers, events, outbox, what was set aside, and per lane and state; at most 32 "
+    .. "lanes from `offset` on.",
   flags = { "no-writes" },
   args = { namespace = "namespace?", lane = "lane?", offset = "count?" },
-  reply = { stats = { lanes = "[lane_counts]", more = "bool", executions = "count", timers = "count", next_timer_at = "time_ms?", stuck = "count", events = "count", outbox = "count",
-      flows = "count", cancel_backlog = "count", pending_cancels = "count" } },
+  reply = {
+    stats = {
+      lanes = "[lane_counts]", more = "bool", executions = "count", timers = "count", next_timer_at = "time_ms?",
+      stuck = "count", events = "count", outbox = "count", flows = "count", cancel_backlog = "count",
+      pending_cancels = "count",
+    },
+  },
   errs = {},
   call = function(tx, a)
     local lanes = {}
     local paths, more = page(tx, a)
     for _, path in ipairs(paths) do
       local namespace, name = lane.split(path)
-      if (a.namespace == nil or a.namespace == namespace) and (a.lane == nil or a.lane == name) then lanes[#lanes + 1] = lane_counts(tx, path) end
+      if (a.namespace == nil or a.namespace == namespace) and (a.lane == nil or a.lane == name) then
+        lanes[#lanes + 1] = lane_counts(tx, path)
+      end
     end
     local head = tx:zhead(keys.timers(tx))
     return reply.ok("stats", {
-      lanes = lanes, more = more, executions = tx:zcard(keys.all(tx)), timers = tx:zcard(keys.timers(tx)), next_timer_at = head and head.score,
-      stuck = tx:zcard(keys.stuck(tx)), events = event.kept(tx), outbox = tx:xlen(keys.outbox(tx)),
-      flows = tx:zcard(keys.flows(tx)), cancel_backlog = tx:zcard(keys.cancel_backlog(tx)), pending_cancels = pending_cancels(tx),
+      lanes = lanes, more = more, executions = tx:zcard(keys.all(tx)), timers = tx:zcard(keys.timers(tx)),
+      next_timer_at = head and head.score, stuck = tx:zcard(keys.stuck(tx)), events = event.kept(tx),
+      outbox = tx:xlen(keys.outbox(tx)), flows = tx:zcard(keys.flows(tx)),
+      cancel_backlog = tx:zcard(keys.cancel_backlog(tx)), pending_cancels = pending_cancels(tx),
     })
   end,
 }

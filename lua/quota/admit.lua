@@ -5,7 +5,8 @@ local holders = require "index.holders"
 
 define.fn {
   name = "ff_admit_holders",
-  doc = "Enters holders into a holder set, in order, as far as there is room, each until its deadline; who is in it already stays. `counted` enters executions that run already, room or not.",
+  doc = "Enters holders into a holder set, in order, as far as there is room, each until its deadline; who is in it "
+    .. "already stays. `counted` enters executions that run already, room or not.",
   flags = { "allow-oom" },
   args = { set = "holder_set", holders = "candidates", counted = "bool?" },
   reply = { admitted = { holder_ids = "[holder_id]", held = "count", limit = "max_active?" } },

@@ -14,7 +14,8 @@ local function running(tx, key, after, count)
   while #out < count do
     local page = tx:zlowest(key, from, "+inf", limits.list_looks_max, skip)
     for _, item in ipairs(page) do
-      local behind = after == nil or item.score > home.active_from + after.created_at or item.member > after.execution_id
+      local behind = after == nil or item.score > home.active_from + after.created_at
+        or item.member > after.execution_id
       if behind and #out < count then out[#out + 1] = item end
     end
     if #page < limits.list_looks_max then break end
@@ -49,7 +50,8 @@ end
 
 define.fn {
   name = "ff_adopt_holders",
-  doc = "The running executions of a lane as holders of its holder set, a page at a time. Those that started before the lane was limited are made holders with `note`, and counted without.",
+  doc = "The running executions of a lane as holders of its holder set, a page at a time. Those that started before "
+    .. "the lane was limited are made holders with `note`, and counted without.",
   flags = { "allow-oom" },
   args = { namespace = "namespace", lane = "lane", note = "bool", after = "queue_position?", limit = "batch_size" },
   reply = { adopted = { holders = "[holder]", unnoted = "count", next = "queue_position?" } },

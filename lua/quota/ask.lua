@@ -5,7 +5,9 @@ local ask = require "transition.ask"
 
 define.fn {
   name = "ff_admit_quota",
-  doc = "Asks a quota for executions, in order, each under its key: every part passes or nothing is taken. Nobody takes the room of those who were called or stand in line before it. Who is refused waits for its turn; who is in stays.",
+  doc = "Asks a quota for executions, in order, each under its key: every part passes or nothing is taken. Nobody "
+    .. "takes the room of those who were called or stand in line before it. Who is refused waits for its turn; who is "
+    .. "in stays.",
   flags = { "allow-oom" },
   args = { quota_id = "quota_id", candidates = "quota_candidates" },
   reply = { answered = { items = "[quota_answer]" } },

@@ -28,7 +28,8 @@ end
 
 define.fn {
   name = "ff_check_holders",
-  doc = "What the executions of this partition say about holders of a holder set: granted until a time, running, gone, or gone with the release still owed.",
+  doc = "What the executions of this partition say about holders of a holder set: granted until a time, running, gone, "
+    .. "or gone with the release still owed.",
   flags = { "no-writes" },
   args = { set = "holder_set", holders = "holders" },
   reply = { checked = { items = "[held_slot]" } },

@@ -5,7 +5,8 @@ local holders = require "index.holders"
 
 define.fn {
   name = "ff_confirm_holders",
-  doc = "Moves the deadlines of holders whose executions were asked for: without one they stay until released. Who has left does not come back.",
+  doc = "Moves the deadlines of holders whose executions were asked for: without one they stay until released. Who has "
+    .. "left does not come back.",
   flags = { "allow-oom" },
   args = { set = "holder_set", holders = "holders" },
   reply = { confirmed = { count = "count" } },

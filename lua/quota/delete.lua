@@ -6,7 +6,8 @@ local reply = require "lib.reply"
 
 define.fn {
   name = "ff_delete_quota",
-  doc = "Deletes a quota: nothing that names it is admitted any more. Who waits for it is called and refused; who runs goes on.",
+  doc = "Deletes a quota: nothing that names it is admitted any more. Who waits for it is called and refused; who runs "
+    .. "goes on.",
   flags = { "allow-oom" },
   args = { quota_id = "quota_id", actor = "actor?" },
   reply = { deleted = {} },

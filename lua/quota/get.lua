@@ -18,8 +18,13 @@ define.fn {
     if a.key then
       local k = room.load(tx, q, quota.digest(a.key), a.key, true)
       local throttled = k.throttled and k.throttled > tx.now and k.throttled or nil
-      state = { key = a.key, parts = room.uses(tx, k), held = k.held, waiting = k.waiting + k.too_large, throttled_until = throttled }
+      state = {
+        key = a.key, parts = room.uses(tx, k), held = k.held, waiting = k.waiting + k.too_large,
+        throttled_until = throttled,
+      }
     end
-    return reply.ok("quota", { entry = quota.typed(q, tx:zcard(keys.quota_keys(tx, q.id))), state = state, now = tx.now })
+    return reply.ok("quota", {
+      entry = quota.typed(q, tx:zcard(keys.quota_keys(tx, q.id))), state = state, now = tx.now,
+    })
   end,
 }

@@ -5,7 +5,8 @@ local room = require "index.room"
 
 define.fn {
   name = "ff_give_up_called",
-  doc = "Executions that a quota has called ended or went elsewhere meanwhile: nobody waits for them, and the next in line are called. Who is not expected is passed over.",
+  doc = "Executions that a quota has called ended or went elsewhere meanwhile: nobody waits for them, and the next in "
+    .. "line are called. Who is not expected is passed over.",
   flags = { "allow-oom" },
   args = { quota_id = "quota_id", items = "quota_absences" },
   reply = { given_up = { count = "count" } },

@@ -6,7 +6,8 @@ local room = require "index.room"
 
 define.fn {
   name = "ff_list_quota_keys",
-  doc = "The keys of a quota that are in use, in the order of their first use, with the holder set of each; `next` says where to go on.",
+  doc = "The keys of a quota that are in use, in the order of their first use, with the holder set of each; `next` "
+    .. "says where to go on.",
   flags = { "no-writes" },
   args = { quota_id = "quota_id", after = "count", limit = "batch_size" },
   reply = { page = { items = "[quota_key_use]", next = "count?" } },
@@ -15,10 +16,17 @@ define.fn {
     local q = quota.load(tx, a.quota_id)
     if q == nil then return reply.err("quota_not_found", { quota_id = a.quota_id }) end
     local items, last = {}, nil
-    for i, item in ipairs(tx:zlowest(keys.quota_keys(tx, q.id), "(" .. string.format("%.0f", a.after), "+inf", a.limit)) do
+    local from = "(" .. string.format("%.0f", a.after)
+    for i, item in ipairs(tx:zlowest(keys.quota_keys(tx, q.id), from, "+inf", a.limit)) do
       local k = room.load(tx, q, item.member, nil, true)
       local throttled = k.throttled and k.throttled > tx.now and k.throttled or nil
-      items[i] = { set = k.set, state = { key = k.key or "?", parts = room.uses(tx, k), held = k.held, waiting = k.waiting + k.too_large, throttled_until = throttled } }
+      items[i] = {
+        set = k.set,
+        state = {
+          key = k.key or "?", parts = room.uses(tx, k), held = k.held, waiting = k.waiting + k.too_large,
+          throttled_until = throttled,
+        },
+      }
       last = item.score
     end
     return reply.ok("page", { items = items, next = #items == a.limit and last or nil })

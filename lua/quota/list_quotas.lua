@@ -24,7 +24,9 @@ define.fn {
           break
         end
         local q = quota.load(tx, item.member)
-        if q and (a.namespace == nil or q.definition.namespace == a.namespace) then items[#items + 1] = quota.typed(q, tx:zcard(keys.quota_keys(tx, q.id))) end
+        if q and (a.namespace == nil or q.definition.namespace == a.namespace) then
+          items[#items + 1] = quota.typed(q, tx:zcard(keys.quota_keys(tx, q.id)))
+        end
         last = { created_at = item.score, quota_id = item.member }
       end
     end

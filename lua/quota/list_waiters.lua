@@ -6,7 +6,8 @@ local room = require "index.room"
 
 define.fn {
   name = "ff_list_quota_waiters",
-  doc = "Who waits under a key of a quota, the next to be called first, and how many do; those that can never pass come last. An execution that ended meanwhile is in line until it is called.",
+  doc = "Who waits under a key of a quota, the next to be called first, and how many do; those that can never pass "
+    .. "come last. An execution that ended meanwhile is in line until it is called.",
   flags = { "no-writes" },
   args = { quota_id = "quota_id", key = "quota_key", after = "awaits_position?", limit = "batch_size" },
   reply = { waiting = { items = "[quota_waiter]", count = "count", next = "awaits_position?" } },
@@ -27,6 +28,8 @@ define.fn {
         end
       end
     end
-    return reply.ok("waiting", { items = items, count = k.waiting + k.too_large, next = #items == a.limit and last or nil })
+    return reply.ok("waiting", {
+      items = items, count = k.waiting + k.too_large, next = #items == a.limit and last or nil,
+    })
   end,
 }

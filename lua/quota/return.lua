@@ -4,7 +4,8 @@ local give_back = require "transition.give_back"
 
 define.fn {
   name = "ff_return_quota",
-  doc = "Takes holders out of a quota; who is not in it is passed over. Who never ran gives back what its start took. Whoever waits for the room is called.",
+  doc = "Takes holders out of a quota; who is not in it is passed over. Who never ran gives back what its start took. "
+    .. "Whoever waits for the room is called.",
   flags = { "allow-oom" },
   args = { quota_id = "quota_id", items = "quota_returns" },
   reply = { returned = { count = "count" } },

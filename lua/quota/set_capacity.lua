@@ -5,7 +5,8 @@ local holders = require "index.holders"
 
 define.fn {
   name = "ff_set_capacity",
-  doc = "Says how many holders a holder set has room for; without a limit it takes all. An older version never replaces a newer one.",
+  doc = "Says how many holders a holder set has room for; without a limit it takes all. An older version never "
+    .. "replaces a newer one.",
   flags = { "allow-oom" },
   args = { set = "holder_set", limit = "max_active?", version = "count" },
   reply = { set = { held = "count" }, newer = { version = "count" } },

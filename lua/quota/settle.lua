@@ -6,9 +6,12 @@ local room = require "index.room"
 
 define.fn {
   name = "ff_settle_quota",
-  doc = "Says what an admitted execution really weighed. It may be more than the limit: later admissions wait for it. `gone`: the window has passed it, or it weighs nothing here.",
+  doc = "Says what an admitted execution really weighed. It may be more than the limit: later admissions wait for it. "
+    .. "`gone`: the window has passed it, or it weighs nothing here.",
   flags = { "allow-oom" },
-  args = { quota_id = "quota_id", key = "quota_key", execution_id = "execution_id", holder_id = "holder_id", weight = "count" },
+  args = {
+    quota_id = "quota_id", key = "quota_key", execution_id = "execution_id", holder_id = "holder_id", weight = "count",
+  },
   reply = { settled = { used = "count", limit = "count" }, gone = {} },
   errs = { "quota_not_found" },
   call = function(tx, a)

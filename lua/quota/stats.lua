@@ -5,10 +5,13 @@ local quota = require "record.quota"
 local reply = require "lib.reply"
 local room = require "index.room"
 
--- Of the keys that came into use first, a bounded number: how many slots are held, how many executions wait, how many keys are
--- throttled.
+-- Of the keys that came into use first, a bounded number: how many slots are held, how many executions wait, how many
+-- keys are throttled.
 local function stats_of(tx, q, keys_max)
-  local s = { quota_id = q.id, namespace = q.definition.namespace, created_at = q.created, keys = tx:zcard(keys.quota_keys(tx, q.id)), looked = 0, held = 0, waiting = 0, throttled = 0 }
+  local s = {
+    quota_id = q.id, namespace = q.definition.namespace, created_at = q.created,
+    keys = tx:zcard(keys.quota_keys(tx, q.id)), looked = 0, held = 0, waiting = 0, throttled = 0,
+  }
   if s.keys == 0 then return s end
   for _, item in ipairs(tx:zlowest(keys.quota_keys(tx, q.id), "-inf", "+inf", keys_max)) do
     local function part(name) return keys.quota_part(tx, q.id, name, item.member) end
@@ -23,7 +26,8 @@ end
 
 define.fn {
   name = "ff_quota_stats",
-  doc = "The quotas of this partition that were made first, at most `limit`, and how they stand over their keys that came into use first, at most `keys_max` of each; `quotas` is how many there are.",
+  doc = "The quotas of this partition that were made first, at most `limit`, and how they stand over their keys that "
+    .. "came into use first, at most `keys_max` of each; `quotas` is how many there are.",
   flags = { "no-writes" },
   args = { limit = "batch_size", keys_max = "batch_size" },
   reply = { stats = { items = "[quota_standing]", quotas = "count" } },

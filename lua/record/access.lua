@@ -27,8 +27,9 @@ end
 -- The typed form: without the digest.
 function access.typed(record)
   return {
-    access_id = record.access_id, name = record.name, roles = record.roles, namespaces = record.namespaces, lanes = record.lanes,
-    capabilities = record.capabilities, created_at = record.created_at, created_by = record.created_by, expires_at = record.expires_at,
+    access_id = record.access_id, name = record.name, roles = record.roles, namespaces = record.namespaces,
+    lanes = record.lanes, capabilities = record.capabilities, created_at = record.created_at,
+    created_by = record.created_by, expires_at = record.expires_at,
   }
 end
 

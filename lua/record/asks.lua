@@ -15,7 +15,9 @@ function asks.packed(quotas, budgets)
   if quotas == nil and budgets == nil then return nil end
   local some, others = {}, {}
   for i, ref in ipairs(quotas or {}) do some[i] = { ref.quota_id, ref.key, ref.weight or 1 } end
-  for i, ref in ipairs(budgets or {}) do others[i] = { ref.budget_id, ref.estimate and spec.flatten(ref.estimate) or false } end
+  for i, ref in ipairs(budgets or {}) do
+    others[i] = { ref.budget_id, ref.estimate and spec.flatten(ref.estimate) or false }
+  end
   return pack({ some, others })
 end
 
@@ -49,8 +51,8 @@ local nothing = { quotas = {}, budgets = {}, sets = {} }
 -- A few texts as they were opened.
 local known, count = {}, 0
 
--- { quotas, budgets, sets }: references as they were submitted, and the names of the sets that hold the execution while it runs. Nobody
--- changes any of it.
+-- { quotas, budgets, sets }: references as they were submitted, and the names of the sets that hold the execution while
+-- it runs. Nobody changes any of it.
 function asks.open(text)
   if not text then return nothing end
   local o = known[text]

@@ -1,5 +1,5 @@
--- Attempts: the last one stands in the execution's own fields, finished ones before it beside the record, the oldest in a hash of
--- their own.
+-- Attempts: the last one stands in the execution's own fields, finished ones before it beside the record, the oldest in
+-- a hash of their own.
 local keys = require "lib.keys"
 local limits = require "lib.limits"
 local frames = require "record.frames"
@@ -79,8 +79,9 @@ end
 -- The typed form of a filed attempt.
 local function typed(a)
   return {
-    index = a[1], attempt_id = a[2], type = a[3], state = a[4], worker_instance = a[5], started_at = a[6], ended_at = a[7], lease_epoch = a[8],
-    failure = a[9] and { reason = a[9], category = a[10] } or nil, frames = a[11] or 0,
+    index = a[1], attempt_id = a[2], type = a[3], state = a[4], worker_instance = a[5], started_at = a[6],
+    ended_at = a[7], lease_epoch = a[8], failure = a[9] and { reason = a[9], category = a[10] } or nil,
+    frames = a[11] or 0,
   }
 end
 
@@ -89,8 +90,8 @@ function attempt.last(rec)
   if rec.attempt == nil then return nil end
   if not attempt.is_open(rec) then return typed(last(rec)) end
   return {
-    index = rec.attempt, attempt_id = rec.attempt_id, type = rec.attempt_type, state = rec.attempt_state, worker_instance = rec.worker,
-    started_at = rec.started, lease_epoch = rec.epoch, frames = frames.count(rec),
+    index = rec.attempt, attempt_id = rec.attempt_id, type = rec.attempt_type, state = rec.attempt_state,
+    worker_instance = rec.worker, started_at = rec.started, lease_epoch = rec.epoch, frames = frames.count(rec),
   }
 end
 

@@ -1,5 +1,5 @@
--- A budget: its limits, what is used and held per dimension, and its place in a tree. What is used or held in a budget counts
--- in every budget above it; all of a tree shares a partition, so each check sees the whole way up at once.
+-- A budget: its limits, what is used and held per dimension, and its place in a tree. What is used or held in a budget
+-- counts in every budget above it; all of a tree shares a partition, so each check sees the whole way up at once.
 local keys = require "lib.keys"
 local limits = require "lib.limits"
 local outbox = require "lib.outbox"
@@ -49,7 +49,8 @@ local function pack_definition(b)
   local dimensions = {}
   for i, d in ipairs(b.dimensions) do dimensions[i] = { d.name, d.hard or false, d.soft or false } end
   return cmsgpack.pack({
-    b.namespace, b.parent or false, b.scope.type, b.scope.id or false, dimensions, b.reset.type, b.reset.interval_ms or false, b.reset.zone or false, b.on_soft, b.on_hard,
+    b.namespace, b.parent or false, b.scope.type, b.scope.id or false, dimensions, b.reset.type,
+    b.reset.interval_ms or false, b.reset.zone or false, b.on_soft, b.on_hard,
   })
 end
 
@@ -100,10 +101,13 @@ function budget.load(tx, id)
   if stored == nil then return nil end
   local r = packed.open_budget(key, stored)
   local b = unpack_definition(r.definition)
-  b.id, b.version, b.created, b.period, b.since, b.next_reset = id, r.version, r.created, r.period, r.since, r.next_reset
+  b.id, b.version, b.created, b.period, b.since, b.next_reset =
+    id, r.version, r.created, r.period, r.since, r.next_reset
   b.rooms, b.wide, b.told, b.tail = r.rooms, r.wide, r.told, r.tail
-  b.approved, b.refused, b.soft_told, b.passed = r.approved ~= nil, r.refused ~= nil, r.soft_told ~= nil, r.passed ~= nil
-  b.used, b.held, b.base = amounts_of(b, r.used, key, "used"), amounts_of(b, r.held, key, "held"), amounts_of(b, r.base, key, "base")
+  b.approved, b.refused, b.soft_told, b.passed =
+    r.approved ~= nil, r.refused ~= nil, r.soft_told ~= nil, r.passed ~= nil
+  b.used, b.held, b.base =
+    amounts_of(b, r.used, key, "used"), amounts_of(b, r.held, key, "held"), amounts_of(b, r.base, key, "base")
   b.actions, b.past = r.actions and cmsgpack.unpack(r.actions) or {}, r.past and cmsgpack.unpack(r.past) or {}
   tx.memo[key] = b
   tx:keep(key, b)
@@ -118,9 +122,11 @@ end
 -- `passed` says that an operator put the limit below, or the use above: fsck must not take it for an overshoot.
 local function close(b)
   return packed.close_budget({
-    definition = pack_definition(b), version = b.version, created = b.created, period = b.period, since = b.since, rooms = b.rooms, wide = b.wide, told = b.told,
-    next_reset = b.next_reset, approved = b.approved and 1, refused = b.refused and 1, soft_told = b.soft_told and 1, passed = b.passed and 1,
-    used = list_of(b, b.used), held = list_of(b, b.held), base = list_of(b, b.base), actions = packed_list(b.actions), past = packed_list(b.past), tail = b.tail,
+    definition = pack_definition(b), version = b.version, created = b.created, period = b.period, since = b.since,
+    rooms = b.rooms, wide = b.wide, told = b.told, next_reset = b.next_reset, approved = b.approved and 1,
+    refused = b.refused and 1, soft_told = b.soft_told and 1, passed = b.passed and 1, used = list_of(b, b.used),
+    held = list_of(b, b.held), base = list_of(b, b.base), actions = packed_list(b.actions), past = packed_list(b.past),
+    tail = b.tail,
   })
 end
 
@@ -129,11 +135,14 @@ function budget.save(tx, b)
   tx:put(keys.budget(tx, b.id), b, close)
 end
 
--- Where submissions look for budgets of namespaces, lanes and flows is on another partition: it is told of a budget that comes
--- or goes, whatever becomes of the caller.
+-- Where submissions look for budgets of namespaces, lanes and flows is on another partition: it is told of a budget
+-- that comes or goes, whatever becomes of the caller.
 function budget.owe_scope(tx, b)
   local kind, id = b.scope.type, b.scope.id
-  local scope = kind == "namespace" and "namespace:" .. b.namespace or kind == "lane" and id and "lane:" .. b.namespace .. "/" .. id or kind == "flow" and id and "flow:" .. id or nil
+  local scope = kind == "namespace" and "namespace:" .. b.namespace
+    or kind == "lane" and id and "lane:" .. b.namespace .. "/" .. id
+    or kind == "flow" and id and "flow:" .. id
+    or nil
   if scope then outbox.owe(tx, "note_scope", { "budget_id", b.id, "scope", scope }) end
 end
 
@@ -146,11 +155,11 @@ local function mark(tx, b)
   tx:announce("budget", b.id)
 end
 
--- Rooms are counted: who was refused has seen so many, and may ask again when there were more. `wide` is the number of the last
--- room that everyone is told of, because a limit or a period changed; of a room that is only as large as what was given back, as
--- many are told as may fit. Everyone who has seen fewer than `told` was told. The mark stays until that is done, whatever happens
--- to the announcement. A wide room that nobody is known to wait for is counted without a mark: a refusal that is on its way to
--- its execution finds it when all that waits is swept.
+-- Rooms are counted: who was refused has seen so many, and may ask again when there were more. `wide` is the number of
+-- the last room that everyone is told of, because a limit or a period changed; of a room that is only as large as what
+-- was given back, as many are told as may fit. Everyone who has seen fewer than `told` was told. The mark stays until
+-- that is done, whatever happens to the announcement. A wide room that nobody is known to wait for is counted without a
+-- mark: a refusal that is on its way to its execution finds it when all that waits is swept.
 function budget.room(tx, b, wide)
   if not b.refused and b.rooms == b.told then
     if wide then
@@ -164,7 +173,8 @@ function budget.room(tx, b, wide)
   mark(tx, b)
 end
 
--- One of this name was deleted: whoever waits for it is told that it is there again. The time is more rooms than anyone has seen.
+-- One of this name was deleted: whoever waits for it is told that it is there again. The time is more rooms than anyone
+-- has seen.
 function budget.come_back(tx, b)
   b.rooms, b.wide, b.told = tx.now, tx.now, 0
   mark(tx, b)
@@ -197,7 +207,8 @@ function budget.start_period(tx, b)
   budget.room(tx, b, true)
 end
 
--- Ends a period that is over. An interval goes on in step with its first; the next end of a calendar's period is asked for.
+-- Ends a period that is over. An interval goes on in step with its first; the next end of a calendar's period is asked
+-- for.
 local function roll(tx, b)
   if b.next_reset == nil or b.next_reset > tx.now then return false end
   local every = b.reset.interval_ms
@@ -250,7 +261,11 @@ function budget.fire(tx, id)
   local b = budget.load(tx, id)
   if b == nil then return timers.clear(tx, budget.timer(id)) end
   roll_and_save(tx, b)
-  if b.next_reset == nil then timers.clear(tx, budget.timer(id)) else tx:zadd(keys.timers(tx), b.next_reset, budget.timer(id)) end
+  if b.next_reset == nil then
+    timers.clear(tx, budget.timer(id))
+  else
+    tx:zadd(keys.timers(tx), b.next_reset, budget.timer(id))
+  end
 end
 
 -- The refusal of amounts in dimensions the budget does not have, or of none at all.
@@ -258,7 +273,9 @@ function budget.unknown(b, amounts, field)
   local names = budget.sorted(amounts)
   if #names == 0 then return reply.err("invalid_argument", { field = field, problem = "must hold an entry" }) end
   for _, name in ipairs(names) do
-    if b.used[name] == nil then return reply.err("invalid_argument", { field = field .. "." .. name, problem = "is no dimension of the budget" }) end
+    if b.used[name] == nil then
+      return reply.err("invalid_argument", { field = field .. "." .. name, problem = "is no dimension of the budget" })
+    end
   end
 end
 
@@ -280,7 +297,10 @@ function budget.overflow(path, amounts, field)
     for _, d in ipairs(b.dimensions) do
       local n = amounts[d.name]
       if n and b.used[d.name] + b.held[d.name] + n > budget.amount_max then
-        return reply.err("invalid_argument", { field = field .. "." .. d.name, problem = string.format("passes %.0f together with what is used and held", budget.amount_max) })
+        return reply.err("invalid_argument", {
+          field = field .. "." .. d.name,
+          problem = string.format("passes %.0f together with what is used and held", budget.amount_max),
+        })
       end
     end
   end
@@ -302,21 +322,24 @@ function budget.soft(path, unapproved)
   for _, b in ipairs(path) do
     if not unapproved or (b.on_soft == "require_approval" and not b.approved) then
       for _, d in ipairs(b.dimensions) do
-        if d.soft and b.used[d.name] >= d.soft then return { budget = b, dimension = d.name, used = b.used[d.name], limit = d.soft } end
+        if d.soft and b.used[d.name] >= d.soft then
+          return { budget = b, dimension = d.name, used = b.used[d.name], limit = d.soft }
+        end
       end
     end
   end
 end
 
--- Someone was refused: the budget in the way will say when it has room. The first refusal after a room is an event, those behind
--- it are not. The caller saves the budget.
+-- Someone was refused: the budget in the way will say when it has room. The first refusal after a room is an event,
+-- those behind it are not. The caller saves the budget.
 function budget.note_refusal(tx, wrong, kind)
   local b = wrong.budget
   if b.refused then return false end
   b.refused = true
   if kind == "hard" then
     event.of_fleet(tx, "budget.hard_breach", b.namespace, nil, nil,
-      "budget_id", b.id, "dimension", wrong.dimension, "used", string.format("%.0f", wrong.used), "held", string.format("%.0f", b.held[wrong.dimension]),
+      "budget_id", b.id, "dimension", wrong.dimension, "used", string.format("%.0f", wrong.used),
+      "held", string.format("%.0f", b.held[wrong.dimension]),
       "limit", string.format("%.0f", wrong.limit), "on_hard", b.on_hard)
   end
   return true
@@ -368,7 +391,8 @@ end
 -- Forgets reports that are older than any repetition; what they used stays counted.
 function budget.prune(tx, b)
   local times, reports = keys.budget_report_times(tx, b.id), keys.budget_reports(tx, b.id)
-  for _, item in ipairs(tx:zlowest(times, "-inf", string.format("%.0f", tx.now - limits.usage_key_ttl_ms), limits.usage_keys_pruned_max)) do
+  local until_ms = string.format("%.0f", tx.now - limits.usage_key_ttl_ms)
+  for _, item in ipairs(tx:zlowest(times, "-inf", until_ms, limits.usage_keys_pruned_max)) do
     local kept = tx:hget(reports, item.member)
     if kept then
       local l = cmsgpack.unpack(kept)
@@ -382,7 +406,9 @@ function budget.prune(tx, b)
 end
 
 function budget.note_action(tx, b, action, actor, dimension, delta, reason, request_id)
-  b.actions[#b.actions + 1] = { action, actor, tx.now, dimension or false, delta or false, reason or false, request_id or false }
+  b.actions[#b.actions + 1] = {
+    action, actor, tx.now, dimension or false, delta or false, reason or false, request_id or false,
+  }
   if #b.actions > limits.budget_actions_max then table.remove(b.actions, 1) end
 end
 
@@ -403,12 +429,19 @@ end
 
 function budget.typed(b)
   local dimensions, actions = {}, {}
-  for i, d in ipairs(b.dimensions) do dimensions[i] = { name = d.name, hard = d.hard, soft = d.soft, used = b.used[d.name], held = b.held[d.name] } end
-  for i, a in ipairs(b.actions) do actions[i] = { action = a[1], actor = a[2], at = a[3], dimension = a[4] or nil, delta = a[5] or nil, reason = a[6] or nil } end
+  for i, d in ipairs(b.dimensions) do
+    dimensions[i] = { name = d.name, hard = d.hard, soft = d.soft, used = b.used[d.name], held = b.held[d.name] }
+  end
+  for i, a in ipairs(b.actions) do
+    actions[i] = {
+      action = a[1], actor = a[2], at = a[3], dimension = a[4] or nil, delta = a[5] or nil, reason = a[6] or nil,
+    }
+  end
   return {
-    budget_id = b.id, namespace = b.namespace, parent = b.parent, scope = b.scope, dimensions = dimensions, reset = b.reset, on_soft = b.on_soft, on_hard = b.on_hard,
-    version = b.version, created_at = b.created, period = b.period, period_since = b.since, next_reset_at = b.next_reset, approved = b.approved, rooms = b.rooms, wide = b.wide, actions = actions,
-    past = past_of(b),
+    budget_id = b.id, namespace = b.namespace, parent = b.parent, scope = b.scope, dimensions = dimensions,
+    reset = b.reset, on_soft = b.on_soft, on_hard = b.on_hard, version = b.version, created_at = b.created,
+    period = b.period, period_since = b.since, next_reset_at = b.next_reset, approved = b.approved, rooms = b.rooms,
+    wide = b.wide, actions = actions, past = past_of(b),
   }
 end
 

@@ -1,5 +1,5 @@
--- What is held against a budget: the estimates of work that was admitted, and reservations. A hold under a holder goes when the
--- holder is released; a reservation without one goes when its time is over.
+-- What is held against a budget: the estimates of work that was admitted, and reservations. A hold under a holder goes
+-- when the holder is released; a reservation without one goes when its time is over.
 local keys = require "lib.keys"
 local budget = require "record.budget"
 local holders = require "index.holders"
@@ -9,8 +9,8 @@ local holds = {}
 
 local function timer(id, reservation) return "hold:" .. id .. ":" .. reservation end
 
--- Fields of the hash: a holder as `<execution>:<holder>` with its amounts and the reservations made under it; a reservation as its
--- id with its amounts, its end or false, and its holder or false.
+-- Fields of the hash: a holder as `<execution>:<holder>` with its amounts and the reservations made under it; a
+-- reservation as its id with its amounts, its end or false, and its holder or false.
 local function opened(packed)
   local l = cmsgpack.unpack(packed)
   return { amounts = budget.map(l[1]), reservations = l[2] }
@@ -38,7 +38,9 @@ function holds.reservation(tx, id, reservation)
 end
 
 local function put_reservation(tx, id, reservation, hold)
-  tx:hset(keys.budget_holds(tx, id), { reservation, cmsgpack.pack({ budget.flat(hold.amounts), hold.ends or false, hold.member or false }) })
+  tx:hset(keys.budget_holds(tx, id), {
+    reservation, cmsgpack.pack({ budget.flat(hold.amounts), hold.ends or false, hold.member or false }),
+  })
 end
 
 function holds.reserve(tx, id, reservation, hold)
@@ -133,7 +135,11 @@ function holds.consume(tx, path, sum, parts)
   for _, part in ipairs(parts) do
     if any(part.take) then
       for dimension, n in pairs(part.take) do part.hold.amounts[dimension] = part.hold.amounts[dimension] - n end
-      if part.hold.reservations then holds.put_holder(tx, id, part.name, part.hold) else put_reservation(tx, id, part.name, part.hold) end
+      if part.hold.reservations then
+        holds.put_holder(tx, id, part.name, part.hold)
+      else
+        put_reservation(tx, id, part.name, part.hold)
+      end
     end
   end
   budget.hold(path, sum, -1)

@@ -32,8 +32,9 @@ end
 function children.typed(tx, rec)
   local view = require "record.view"
   return {
-    execution_id = rec.id, number = rec.number, key = rec.key, state = execution.public_state(rec), outcome = rec.outcome,
-    result = view.result(tx, rec), result_encoding = view.result_encoding(rec), failure = view.failure(rec),
+    execution_id = rec.id, number = rec.number, key = rec.key, state = execution.public_state(rec),
+    outcome = rec.outcome, result = view.result(tx, rec), result_encoding = view.result_encoding(rec),
+    failure = view.failure(rec),
   }
 end
 

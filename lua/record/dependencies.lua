@@ -1,10 +1,11 @@
--- What a member of a flow waits for: its inbound policy, how many of its edges are met or dead, and the edges themselves.
+-- What a member of a flow waits for: its inbound policy, how many of its edges are met or dead, and the edges
+-- themselves.
 local keys = require "lib.keys"
 
 local dependencies = {}
 
--- Stored with the execution: { edges, met, dead, decided, bytes passed, edges whose failed upstream hopes for it } where decided is
--- false, "ready" or "skip".
+-- Stored with the execution: { edges, met, dead, decided, bytes passed, edges whose failed upstream hopes for it }
+-- where decided is false, "ready" or "skip".
 function dependencies.load(rec)
   local d = rec.deps and cmsgpack.unpack(rec.deps) or { 0, 0, 0, false, 0, 0 }
   return { total = d[1], met = d[2], dead = d[3], decided = d[4] or nil, bytes = d[5], hopes = d[6] }
@@ -49,11 +50,13 @@ end
 
 local function number(n) return string.format("%.0f", n) end
 
--- An edge out of a member is stored as { to, on, pass_as or false, state, hope, bytes passed }: hope says that a failure of `from`
--- may still be taken up by `to`.
+-- An edge out of a member is stored as { to, on, pass_as or false, state, hope, bytes passed }: hope says that a
+-- failure of `from` may still be taken up by `to`.
 local function unpack_edge(from, n, packed)
   local e = cmsgpack.unpack(packed)
-  return { from = from, number = n, to = e[1], on = e[2], pass_as = e[3] or nil, state = e[4], hope = e[5], bytes = e[6] }
+  return {
+    from = from, number = n, to = e[1], on = e[2], pass_as = e[3] or nil, state = e[4], hope = e[5], bytes = e[6],
+  }
 end
 
 function dependencies.edge(tx, from, n)
@@ -79,7 +82,9 @@ function dependencies.edges(tx, from, first, last)
 end
 
 function dependencies.store_edge(tx, e)
-  tx:hset(keys.edges_out(tx, e.from), { number(e.number), cmsgpack.pack({ e.to, e.on, e.pass_as or false, e.state, e.hope or false, e.bytes or 0 }) })
+  tx:hset(keys.edges_out(tx, e.from), {
+    number(e.number), cmsgpack.pack({ e.to, e.on, e.pass_as or false, e.state, e.hope or false, e.bytes or 0 }),
+  })
 end
 
 -- The upstreams of a member from a place on, a bounded number, each with the number of the edge there.

@@ -1,5 +1,5 @@
--- The execution: one packed value with its state, its current lease and its current attempt. A transition edits the record and saves
--- it; saving moves the execution's index entries and its timer along, so they cannot differ.
+-- The execution: one packed value with its state, its current lease and its current attempt. A transition edits the
+-- record and saves it; saving moves the execution's index entries and its timer along, so they cannot differ.
 local keys = require "lib.keys"
 local flow = require "record.flow"
 local holds = require "record.holds"
@@ -24,8 +24,8 @@ function execution.lane(rec)
   return sub(rec.path, find(rec.path, "/", 1, true) + 1)
 end
 
--- The record, read once per plan: every function of a call sees what the others changed. A hidden one is found only by those
--- who ask for it.
+-- The record, read once per plan: every function of a call sees what the others changed. A hidden one is found only by
+-- those who ask for it.
 function execution.load(tx, id, hidden_too)
   local rec = execution.read(tx, id)
   if rec and rec.hidden and not hidden_too then return nil end
@@ -93,15 +93,17 @@ end
 function execution.save(tx, rec, told)
   local phase, was = rec.phase, rec.was_phase
   rec.updated = tx.now
-  -- Since when it stands in line, unless it has stood there since it was made; and how long the lease lasted that ends here. An
-  -- epoch is the time of its claim, or later when the clock went back.
+  -- Since when it stands in line, unless it has stood there since it was made; and how long the lease lasted that ends
+  -- here. An epoch is the time of its claim, or later when the clock went back.
   if was ~= phase then
     if was == "active" then rec.ran = max(tx.now - floor(rec.epoch / 1000), 0) end
     -- Whoever follows the stream hears of every change of phase: of its end, and of the attempt that comes after.
     if rec.tailed then tx:announce("frames", rec.id) end
   end
   local place, score = home.of(rec)
-  if place == "queue" and phase == "runnable" and was and not (rec.was_place == "queue" and was == "runnable") then rec.ready = tx.now end
+  if place == "queue" and phase == "runnable" and was and not (rec.was_place == "queue" and was == "runnable") then
+    rec.ready = tx.now
+  end
   if rec.flow_id then flow.follow(tx, rec, execution.member_state(rec)) end
   timers.keep(tx, rec, execution.wake_at(rec), told)
   home.move(tx, rec, place, score)

@@ -11,7 +11,8 @@ end
 
 local function stale(rec, f)
   return reply.err("stale_lease", {
-    presented_epoch = f.lease_epoch, current_epoch = rec.epoch or 0, worker_instance = rec.phase == "active" and rec.worker or nil,
+    presented_epoch = f.lease_epoch, current_epoch = rec.epoch or 0,
+    worker_instance = rec.phase == "active" and rec.worker or nil,
     lease_expires_at = rec.phase == "active" and rec.lease_until or nil,
   })
 end
@@ -20,7 +21,9 @@ end
 -- second ending); otherwise the refusal. A wrong fence is reported before anything else.
 function fence.check(rec, f, now, operation, other)
   if rec == nil then return reply.err("execution_not_found") end
-  if rec.epoch ~= f.lease_epoch or rec.lease_id ~= f.lease_id or rec.attempt_id ~= f.attempt_id then return stale(rec, f) end
+  if rec.epoch ~= f.lease_epoch or rec.lease_id ~= f.lease_id or rec.attempt_id ~= f.attempt_id then
+    return stale(rec, f)
+  end
   if rec.phase == "active" then
     if now >= rec.lease_until then return reply.err("lease_expired", { expired_at = rec.lease_until }) end
     return nil

@@ -9,7 +9,9 @@ local flow = {}
 local open, close = packed.open_flow, packed.close_flow
 
 -- Every state a member can be counted under, those of members that have not ended first.
-flow.open_states = { "held", "waiting", "delayed", "rate_limited", "waiting_children", "active", "suspended", "resumable" }
+flow.open_states = {
+  "held", "waiting", "delayed", "rate_limited", "waiting_children", "active", "suspended", "resumable",
+}
 flow.ended_states = { "completed", "failed", "cancelled", "expired", "skipped" }
 
 -- The field that counts the members of a state.
@@ -41,8 +43,8 @@ function flow.find(tx, id)
   if f and f.walk ~= "remove" then return f end
 end
 
--- When the flow next needs attention: a walk that is owed, the end of an unsealed flow nobody adds to or nobody made a member for,
--- the end of an empty one.
+-- When the flow next needs attention: a walk that is owed, the end of an unsealed flow nobody adds to or nobody made a
+-- member for, the end of an empty one.
 function flow.wake_at(f)
   if f.walk then return f.walk_at end
   if f.ended then return f.stored == 0 and f.ended + f.retention or nil end
@@ -106,8 +108,8 @@ local function count(f, state, by)
   f[name] = n ~= 0 and n or nil
 end
 
--- Part of every save of a member: its count follows its state. In a stopped flow a member that lets go of its lease without an
--- end is cancelled by its timer, at once: nothing of the flow starts again.
+-- Part of every save of a member: its count follows its state. In a stopped flow a member that lets go of its lease
+-- without an end is cancelled by its timer, at once: nothing of the flow starts again.
 function flow.follow(tx, rec, state)
   local was = rec.was_state
   local lets_go = rec.was_phase == "active" and rec.phase ~= "active" and rec.phase ~= "terminal"
@@ -181,10 +183,11 @@ function flow.typed(f)
   end
   local lane, retry, budgets = flow.defaults(f)
   return {
-    flow_id = f.id, namespace = f.namespace, kind = f.kind, state = flow.state(f), on_member_failure = f.policy, counts = counts, members = f.stored, version = f.version,
-    created_at = f.created, updated_at = f.updated, sealed_at = f.sealed, finished_at = f.ended, deadline_at = f.deadline, retention_ms = f.retention,
-    default_lane = lane, default_retry = retry, budgets = budgets, stop = flow.stopped(f), owed = f.owed or 0, walk = f.walk, parent_id = f.parent, uncaught_failures = f.uncaught or 0,
-    completion_webhook = f.webhook,
+    flow_id = f.id, namespace = f.namespace, kind = f.kind, state = flow.state(f), on_member_failure = f.policy,
+    counts = counts, members = f.stored, version = f.version, created_at = f.created, updated_at = f.updated,
+    sealed_at = f.sealed, finished_at = f.ended, deadline_at = f.deadline, retention_ms = f.retention,
+    default_lane = lane, default_retry = retry, budgets = budgets, stop = flow.stopped(f), owed = f.owed or 0,
+    walk = f.walk, parent_id = f.parent, uncaught_failures = f.uncaught or 0, completion_webhook = f.webhook,
   }
 end
 

@@ -1,13 +1,13 @@
--- The stream of an attempt: frames numbered from 0, ids `<start of the attempt in milliseconds>-<number>`, so that a number
--- gives its id. Live frames stand in a stream of their own, so that they can be dropped first. A stream is closed by the end of
--- its attempt.
+-- The stream of an attempt: frames numbered from 0, ids `<start of the attempt in milliseconds>-<number>`, so that a
+-- number gives its id. Live frames stand in a stream of their own, so that they can be dropped first. A stream is
+-- closed by the end of its attempt.
 local keys = require "lib.keys"
 local limits = require "lib.limits"
 
 local frames = {}
 
--- The running attempt's state as stored: number of the next frame, durable and live frames kept, version of the summary, and
--- the last request with the number of its first frame.
+-- The running attempt's state as stored: number of the next frame, durable and live frames kept, version of the
+-- summary, and the last request with the number of its first frame.
 function frames.state(rec)
   local f = rec.frames and cmsgpack.unpack(rec.frames) or { 0, 0, 0, 0, false, 0 }
   return { next = f[1], kept = f[2], live = f[3], version = f[4], request = f[5] or nil, request_first = f[6] }
@@ -26,16 +26,16 @@ function frames.number(id)
   return tonumber(string.match(id, "%-(%d+)$"))
 end
 
--- The id of the first frame that stays when the `count` oldest of a stream leave; it holds `size` frames, those of this call
--- (`planned`) last. The range is read before anything is planned for the key.
+-- The id of the first frame that stays when the `count` oldest of a stream leave; it holds `size` frames, those of this
+-- call (`planned`) last. The range is read before anything is planned for the key.
 local function first_kept(tx, rec, key, count, size, planned)
   local stored = size - #planned
   if count < stored then return tx:xrange(key, "-", "+", count + 1)[count + 1][1] end
   return planned[count - stored + 1] or frames.id(rec, limits.time_ms_max)
 end
 
--- Plans the frames and answers their ids; the oldest leave when the stream holds more than it may, live ones first. `request`
--- is remembered with the number of its first frame.
+-- Plans the frames and answers their ids; the oldest leave when the stream holds more than it may, live ones first.
+-- `request` is remembered with the number of its first frame.
 function frames.append(tx, rec, list, request, request_first)
   local f = frames.state(rec)
   local ids, durable, live = {}, {}, {}
@@ -52,7 +52,10 @@ function frames.append(tx, rec, list, request, request_first)
   local live_from = drop_live > 0 and first_kept(tx, rec, live_key, drop_live, alive, live)
   local from = drop > 0 and first_kept(tx, rec, key, drop, kept, durable)
   for i, frame in ipairs(list) do
-    local packed = cmsgpack.pack({ frame.type, tx.now, frame.payload or false, frame.payload_encoding or false, frame.correlation_id or false, frame.mode })
+    local packed = cmsgpack.pack({
+      frame.type, tx.now, frame.payload or false, frame.payload_encoding or false, frame.correlation_id or false,
+      frame.mode,
+    })
     tx:xput(frame.mode == "live" and live_key or key, ids[i], "f", packed)
   end
   if live_from then tx:xcut(live_key, live_from) end
@@ -73,13 +76,13 @@ end
 local function typed(entry)
   local f = cmsgpack.unpack(entry[2][2])
   return {
-    id = entry[1], sequence = frames.number(entry[1]), type = f[1], at = f[2], payload = f[3] or nil, payload_encoding = f[4] or nil,
-    correlation_id = f[5] or nil, mode = f[6],
+    id = entry[1], sequence = frames.number(entry[1]), type = f[1], at = f[2], payload = f[3] or nil,
+    payload_encoding = f[4] or nil, correlation_id = f[5] or nil, mode = f[6],
   }
 end
 
--- Frames of an attempt between two ids, both kinds in one order; stops after enough bytes. The second answer says whether there
--- may be more. Neither kind is read less far than the answer goes: each alone would fill it.
+-- Frames of an attempt between two ids, both kinds in one order; stops after enough bytes. The second answer says
+-- whether there may be more. Neither kind is read less far than the answer goes: each alone would fill it.
 function frames.read(tx, id, attempt, from, to, limit)
   limit = math.min(limit, limits.stream_page_max)
   local list, cut = tx:xsome(keys.stream(tx, id, attempt), from, to, limit + 1, limits.stream_read_bytes_max)
@@ -107,15 +110,17 @@ local function first_since(tx, key, started, count, at)
   return found
 end
 
--- A place in the stream of an attempt as the number of a frame. An id of the attempt says its number; any other time stands for
--- the first frame written then or later. `behind` puts a time without a number behind its millisecond.
+-- A place in the stream of an attempt as the number of a frame. An id of the attempt says its number; any other time
+-- stands for the first frame written then or later. `behind` puts a time without a number behind its millisecond.
 function frames.place(tx, id, attempt, text, behind)
   local ms, number = string.match(text, "^(%d+)%-(%d+)$")
   ms, number = tonumber(ms), tonumber(number)
   if ms == attempt.started_at and number <= limits.time_ms_max then return number end
   if number > limits.time_ms_max and behind then ms = ms + 1 end
   local key, live_key = keys.stream(tx, id, attempt.index), keys.stream_live(tx, id, attempt.index)
-  return math.min(first_since(tx, key, attempt.started_at, attempt.frames, ms), first_since(tx, live_key, attempt.started_at, attempt.frames, ms)), true
+  local durable = first_since(tx, key, attempt.started_at, attempt.frames, ms)
+  local live = first_since(tx, live_key, attempt.started_at, attempt.frames, ms)
+  return math.min(durable, live), true
 end
 
 -- How many frames the running attempt wrote.
@@ -129,7 +134,8 @@ local function remove(tx, rec, attempt)
   tx:del(keys.stream_summary(tx, rec.id, attempt))
 end
 
--- Files the stream with its attempt: `streams` lists the attempts that have one; the oldest leave when there are too many.
+-- Files the stream with its attempt: `streams` lists the attempts that have one; the oldest leave when there are too
+-- many.
 function frames.close(tx, rec)
   if rec.frames == nil then return end
   local list = rec.streams and cmsgpack.unpack(rec.streams) or {}

@@ -1,5 +1,6 @@
--- The sets an execution stands in while it is granted or runs: its lane's slots, quotas, budgets. The record names them from the
--- grant on, and the call that ends the grant or the lease owes each set its release: no way out of either can forget it.
+-- The sets an execution stands in while it is granted or runs: its lane's slots, quotas, budgets. The record names them
+-- from the grant on, and the call that ends the grant or the lease owes each set its release: no way out of either can
+-- forget it.
 local asks = require "record.asks"
 local keys = require "lib.keys"
 local outbox = require "lib.outbox"
@@ -17,8 +18,8 @@ holds.of_quota, holds.of_budget = asks.set_of_quota, asks.set_of_budget
 -- What most executions hold while they run: everything they name, under the id of their lease.
 holds.all = "*"
 
--- Stored as `all`, or as { holder, sets, sets to keep while the attempt is set aside, those kept so far as { { holder, set }, … } }. A
--- kept set outlives the lease that entered it, so it goes with the holder id of that lease.
+-- Stored as `all`, or as { holder, sets, sets to keep while the attempt is set aside, those kept so far as { { holder,
+-- set }, … } }. A kept set outlives the lease that entered it, so it goes with the holder id of that lease.
 local function noted(rec)
   if rec.holds == nil then return { sets = {}, keep = {}, kept = {} } end
   if rec.holds == holds.all then return { holder = rec.lease_id, sets = asks.of(rec).sets, keep = {}, kept = {} } end
@@ -50,8 +51,8 @@ local function is_kept(h, set)
   return false
 end
 
--- What this execution must enter before it starts, beyond what it has kept: its lane's slots when they are limited, its quotas
--- and its budgets.
+-- What this execution must enter before it starts, beyond what it has kept: its lane's slots when they are limited, its
+-- quotas and its budgets.
 function holds.needed(rec, copy)
   local h, sets = noted(rec), {}
   local function add(set)
@@ -72,8 +73,8 @@ function holds.asked_quotas(rec)
   return #named > 0 and refs or nil
 end
 
--- A budget refused a report and set the attempt aside: it is asked for that much before the attempt goes on. Without this, any
--- room would start what meets the same limit again. `amounts` is a flat list of dimensions and numbers.
+-- A budget refused a report and set the attempt aside: it is asked for that much before the attempt goes on. Without
+-- this, any room would start what meets the same limit again. `amounts` is a flat list of dimensions and numbers.
 function holds.want(rec, budget_id, amounts)
   rec.wanted = cmsgpack.pack({ budget_id, amounts })
 end
@@ -166,7 +167,9 @@ end
 function holds.quota_slots(rec)
   local h, out = noted(rec), {}
   local function add(holder, set)
-    if string.sub(set, 1, 6) == "quota:" then out[#out + 1] = { set = set, execution_id = rec.id, holder_id = holder } end
+    if string.sub(set, 1, 6) == "quota:" then
+      out[#out + 1] = { set = set, execution_id = rec.id, holder_id = holder }
+    end
   end
   if rec.phase == "active" then
     for _, set in ipairs(h.sets) do add(h.holder, set) end
@@ -217,7 +220,11 @@ function holds.keep(tx, rec)
     local ran = rec.was_phase == "active"
     local aside = ran and (rec.phase == "suspended" or rec.reason == "waiting_for_children")
     for _, set in ipairs(h.sets) do
-      if aside and contains(h.keep, set) then h.kept[#h.kept + 1] = { h.holder, set } else owe(tx, rec, h.holder, set, not ran) end
+      if aside and contains(h.keep, set) then
+        h.kept[#h.kept + 1] = { h.holder, set }
+      else
+        owe(tx, rec, h.holder, set, not ran)
+      end
     end
     h.holder, h.sets, h.keep = nil, {}, {}
   end

@@ -30,7 +30,10 @@ function lane.store(tx, path, definition, version)
   tx.lanes[path] = nil
 end
 
-lane.fields = { "state", "priority_weight", "fairness", "fairness_weights", "max_depth", "max_active", "weight", "retry", "attempt_timeout_ms", "retention_ms", "lease_ttl_ms" }
+lane.fields = {
+  "state", "priority_weight", "fairness", "fairness_weights", "max_depth", "max_active", "weight", "retry",
+  "attempt_timeout_ms", "retention_ms", "lease_ttl_ms",
+}
 
 -- The definition as it was given.
 function lane.definition(copy)
@@ -70,11 +73,16 @@ end
 -- Reads in one go what a claim asks for.
 function lane.prepare(tx, copy)
   local remembered = copy.remembered
-  if remembered.told ~= nil and remembered.prefers ~= nil and remembered["quiet:any"] ~= nil and remembered.admits ~= nil then return end
+  if remembered.told ~= nil and remembered.prefers ~= nil and remembered["quiet:any"] ~= nil
+    and remembered.admits ~= nil
+  then
+    return
+  end
   local key = keys.lane_memory(tx, copy.path)
   if tx:touches(key) then return end
   local found = tx:read("HMGET", key, "told", "prefers", "quiet:any", "admits")
-  remembered.told, remembered.prefers, remembered["quiet:any"], remembered.admits = found[1], found[2], found[3], found[4]
+  remembered.told, remembered.prefers, remembered["quiet:any"], remembered.admits =
+    found[1], found[2], found[3], found[4]
 end
 
 -- Plans a change of what the partition remembers; nil forgets.

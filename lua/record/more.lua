@@ -1,5 +1,5 @@
--- What an execution keeps beside its record: its finished attempts but the last, and what operators did. Read when something asks
--- for it.
+-- What an execution keeps beside its record: its finished attempts but the last, and what operators did. Read when
+-- something asks for it.
 local keys = require "lib.keys"
 local limits = require "lib.limits"
 local packed = require "record.packed"

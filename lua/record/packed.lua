@@ -34,7 +34,8 @@ local function with_tail(array, known, tail)
 end
 
 local function open_access(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, ...)
-  if not a1 or not a2 or not a3 or not a4 or not a8 or not a9 then missing(key, { "access_id", "digest", "name", "roles", "created_at", "created_by" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a8 or nil, a9 or nil) end
+  if not a1 or not a2 or not a3 or not a4 or not a8 or not a9 then missing(key, { "access_id", "digest", "name",
+      "roles", "created_at", "created_by" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a8 or nil, a9 or nil) end
   local rec = {
     access_id = a1,
     digest = a2,
@@ -56,12 +57,18 @@ function packed.open_access(key, stored)
 end
 
 function packed.close_access(rec)
-  if rec.tail then return with_tail({ rec.access_id, rec.digest, rec.name, rec.roles, rec.namespaces or false, rec.lanes or false, rec.capabilities or false, rec.created_at, rec.created_by, rec.expires_at or false }, 10, rec.tail) end
-  return pack({ rec.access_id, rec.digest, rec.name, rec.roles, rec.namespaces or false, rec.lanes or false, rec.capabilities or false, rec.created_at, rec.created_by, rec.expires_at or false })
+  if rec.tail then return with_tail({ rec.access_id, rec.digest, rec.name, rec.roles, rec.namespaces or false,
+      rec.lanes or false, rec.capabilities or false, rec.created_at, rec.created_by, rec.expires_at or false }, 10,
+      rec.tail) end
+  return pack({ rec.access_id, rec.digest, rec.name, rec.roles, rec.namespaces or false, rec.lanes or false,
+      rec.capabilities or false, rec.created_at, rec.created_by, rec.expires_at or false })
 end
 
 local function open_budget(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, ...)
-  if not a1 or not a2 or not a3 or not a4 or not a5 or not a6 or not a7 or not a8 or not a14 or not a15 or not a16 then missing(key, { "definition", "version", "created", "period", "since", "rooms", "wide", "told", "used", "held", "base" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil, a6 or nil, a7 or nil, a8 or nil, a14 or nil, a15 or nil, a16 or nil) end
+  if not a1 or not a2 or not a3 or not a4 or not a5 or not a6 or not a7 or not a8 or not a14 or not a15
+      or not a16 then missing(key, { "definition", "version", "created", "period", "since", "rooms", "wide", "told",
+      "used", "held", "base" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil, a6 or nil, a7 or nil, a8 or nil,
+      a14 or nil, a15 or nil, a16 or nil) end
   local rec = {
     definition = a1,
     version = a2,
@@ -91,12 +98,20 @@ function packed.open_budget(key, stored)
 end
 
 function packed.close_budget(rec)
-  if rec.tail then return with_tail({ rec.definition, rec.version, rec.created, rec.period, rec.since, rec.rooms, rec.wide, rec.told, rec.next_reset or false, rec.approved or false, rec.refused or false, rec.soft_told or false, rec.passed or false, rec.used, rec.held, rec.base, rec.actions or false, rec.past or false }, 18, rec.tail) end
-  return pack({ rec.definition, rec.version, rec.created, rec.period, rec.since, rec.rooms, rec.wide, rec.told, rec.next_reset or false, rec.approved or false, rec.refused or false, rec.soft_told or false, rec.passed or false, rec.used, rec.held, rec.base, rec.actions or false, rec.past or false })
+  if rec.tail then return with_tail({ rec.definition, rec.version, rec.created, rec.period, rec.since, rec.rooms,
+      rec.wide, rec.told, rec.next_reset or false, rec.approved or false, rec.refused or false, rec.soft_told or false,
+      rec.passed or false, rec.used, rec.held, rec.base, rec.actions or false, rec.past or false }, 18, rec.tail) end
+  return pack({ rec.definition, rec.version, rec.created, rec.period, rec.since, rec.rooms, rec.wide, rec.told,
+      rec.next_reset or false, rec.approved or false, rec.refused or false, rec.soft_told or false,
+      rec.passed or false, rec.used, rec.held, rec.base, rec.actions or false, rec.past or false })
 end
 
-local function open_execution(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, a19, a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, a33, a34, a35, a36, a37, a38, ...)
-  if not a1 or not a2 or not a3 or not a4 or not a5 or not a6 or not a7 or not a8 or not a9 or not a11 then missing(key, { "path", "kind", "created", "queue", "retention", "phase", "prio", "score", "updated", "digest" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil, a6 or nil, a7 or nil, a8 or nil, a9 or nil, a11 or nil) end
+local function open_execution(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18,
+    a19, a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, a33, a34, a35, a36, a37, a38, ...)
+  if not a1 or not a2 or not a3 or not a4 or not a5 or not a6 or not a7 or not a8 or not a9
+      or not a11 then missing(key, { "path", "kind", "created", "queue", "retention", "phase", "prio", "score",
+      "updated", "digest" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil, a6 or nil, a7 or nil, a8 or nil,
+      a9 or nil, a11 or nil) end
   local rec = {
     path = a1,
     kind = a2,
@@ -138,16 +153,22 @@ local function open_execution(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11,
       a31[1] or nil, a31[2] or nil, a31[3] or nil, a31[4] or nil, a31[5] or nil, a31[6] or nil
   end
   if a32 then
-    rec.reason, rec.detail, rec.since, rec.delay, rec.start_by, rec.start_within, rec.deadline, rec.next, rec.resume, rec.ready, rec.fair, rec.fair_end, rec.fairness_key =
-      a32[1] or nil, a32[2] or nil, a32[3] or nil, a32[4] or nil, a32[5] or nil, a32[6] or nil, a32[7] or nil, a32[8] or nil, a32[9] or nil, a32[10] or nil, a32[11] or nil, a32[12] or nil, a32[13] or nil
+    rec.reason, rec.detail, rec.since, rec.delay, rec.start_by, rec.start_within, rec.deadline, rec.next, rec.resume,
+        rec.ready, rec.fair, rec.fair_end, rec.fairness_key =
+      a32[1] or nil, a32[2] or nil, a32[3] or nil, a32[4] or nil, a32[5] or nil, a32[6] or nil, a32[7] or nil,
+          a32[8] or nil, a32[9] or nil, a32[10] or nil, a32[11] or nil, a32[12] or nil, a32[13] or nil
   end
   if a33 then
     rec.grant, rec.grant_worker, rec.grant_until, rec.grants, rec.wanted, rec.requires, rec.prefers =
       a33[1] or nil, a33[2] or nil, a33[3] or nil, a33[4] or nil, a33[5] or nil, a33[6] or nil, a33[7] or nil
   end
   if a34 then
-    rec.timeout, rec.timeout_at, rec.time_left, rec.max_reclaims, rec.max_replays, rec.failure, rec.failures, rec.reclaims, rec.replays, rec.tier, rec.progress, rec.cancel_by, rec.cancel_reason, rec.yield, rec.renewals, rec.ended_value, rec.lane_retry, rec.attempt_ended, rec.attempt_failure =
-      a34[1] or nil, a34[2] or nil, a34[3] or nil, a34[4] or nil, a34[5] or nil, a34[6] or nil, a34[7] or nil, a34[8] or nil, a34[9] or nil, a34[10] or nil, a34[11] or nil, a34[12] or nil, a34[13] or nil, a34[14] or nil, a34[15] or nil, a34[16] or nil, a34[17] or nil, a34[18] or nil, a34[19] or nil
+    rec.timeout, rec.timeout_at, rec.time_left, rec.max_reclaims, rec.max_replays, rec.failure, rec.failures,
+        rec.reclaims, rec.replays, rec.tier, rec.progress, rec.cancel_by, rec.cancel_reason, rec.yield, rec.renewals,
+        rec.ended_value, rec.lane_retry, rec.attempt_ended, rec.attempt_failure =
+      a34[1] or nil, a34[2] or nil, a34[3] or nil, a34[4] or nil, a34[5] or nil, a34[6] or nil, a34[7] or nil,
+          a34[8] or nil, a34[9] or nil, a34[10] or nil, a34[11] or nil, a34[12] or nil, a34[13] or nil, a34[14] or nil,
+          a34[15] or nil, a34[16] or nil, a34[17] or nil, a34[18] or nil, a34[19] or nil
   end
   if a35 then
     rec.waits, rec.wait_until, rec.open_due, rec.continued, rec.signals =
@@ -158,12 +179,16 @@ local function open_execution(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11,
       a36[1] or nil, a36[2] or nil, a36[3] or nil, a36[4] or nil, a36[5] or nil
   end
   if a37 then
-    rec.deps, rec.inbound, rec.passes, rec.outs, rec.reached, rec.halted, rec.fault, rec.verdict, rec.hidden, rec.bound, rec.freed, rec.kids, rec.awaiting, rec.owed =
-      a37[1] or nil, a37[2] or nil, a37[3] or nil, a37[4] or nil, a37[5] or nil, a37[6] or nil, a37[7] or nil, a37[8] or nil, a37[9] or nil, a37[10] or nil, a37[11] or nil, a37[12] or nil, a37[13] or nil, a37[14] or nil
+    rec.deps, rec.inbound, rec.passes, rec.outs, rec.reached, rec.halted, rec.fault, rec.verdict, rec.hidden,
+        rec.bound, rec.freed, rec.kids, rec.awaiting, rec.owed =
+      a37[1] or nil, a37[2] or nil, a37[3] or nil, a37[4] or nil, a37[5] or nil, a37[6] or nil, a37[7] or nil,
+          a37[8] or nil, a37[9] or nil, a37[10] or nil, a37[11] or nil, a37[12] or nil, a37[13] or nil, a37[14] or nil
   end
   if a38 then
-    rec.more, rec.spilled, rec.waited, rec.result_far, rec.result_in, rec.input_in, rec.reports, rec.webhook, rec.hook, rec.said =
-      a38[1] or nil, a38[2] or nil, a38[3] or nil, a38[4] or nil, a38[5] or nil, a38[6] or nil, a38[7] or nil, a38[8] or nil, a38[9] or nil, a38[10] or nil
+    rec.more, rec.spilled, rec.waited, rec.result_far, rec.result_in, rec.input_in, rec.reports, rec.webhook, rec.hook,
+        rec.said =
+      a38[1] or nil, a38[2] or nil, a38[3] or nil, a38[4] or nil, a38[5] or nil, a38[6] or nil, a38[7] or nil,
+          a38[8] or nil, a38[9] or nil, a38[10] or nil
   end
   if select("#", ...) > 0 then rec.tail = { ... } end
   return rec
@@ -177,52 +202,99 @@ function packed.close_execution(rec)
   local g1 = false
   if rec.flow_id or rec.key or rec.number or rec.nested or rec.parent_id or rec.parent_close
   then
-    g1 = { rec.flow_id or false, rec.key or false, rec.number or false, rec.nested or false, rec.parent_id or false, rec.parent_close or false }
+    g1 = { rec.flow_id or false, rec.key or false, rec.number or false, rec.nested or false, rec.parent_id or false,
+        rec.parent_close or false }
   end
   local g2 = false
-  if rec.reason or rec.detail or rec.since or rec.delay or rec.start_by or rec.start_within or rec.deadline or rec.next or rec.resume or rec.ready or rec.fair or rec.fair_end or rec.fairness_key
+  if rec.reason or rec.detail or rec.since or rec.delay or rec.start_by or rec.start_within or rec.deadline
+      or rec.next or rec.resume or rec.ready or rec.fair or rec.fair_end or rec.fairness_key
   then
-    g2 = { rec.reason or false, rec.detail or false, rec.since or false, rec.delay or false, rec.start_by or false, rec.start_within or false, rec.deadline or false, rec.next or false, rec.resume or false, rec.ready or false, rec.fair or false, rec.fair_end or false, rec.fairness_key or false }
+    g2 = { rec.reason or false, rec.detail or false, rec.since or false, rec.delay or false, rec.start_by or false,
+        rec.start_within or false, rec.deadline or false, rec.next or false, rec.resume or false, rec.ready or false,
+        rec.fair or false, rec.fair_end or false, rec.fairness_key or false }
   end
   local g3 = false
   if rec.grant or rec.grant_worker or rec.grant_until or rec.grants or rec.wanted or rec.requires or rec.prefers
   then
-    g3 = { rec.grant or false, rec.grant_worker or false, rec.grant_until or false, rec.grants or false, rec.wanted or false, rec.requires or false, rec.prefers or false }
+    g3 = { rec.grant or false, rec.grant_worker or false, rec.grant_until or false, rec.grants or false,
+        rec.wanted or false, rec.requires or false, rec.prefers or false }
   end
   local g4 = false
-  if rec.timeout or rec.timeout_at or rec.time_left or rec.max_reclaims or rec.max_replays or rec.failure or rec.failures or rec.reclaims or rec.replays or rec.tier or rec.progress or rec.cancel_by or rec.cancel_reason or rec.yield or rec.renewals or rec.ended_value or rec.lane_retry or rec.attempt_ended or rec.attempt_failure
+  if rec.timeout or rec.timeout_at or rec.time_left or rec.max_reclaims or rec.max_replays or rec.failure
+      or rec.failures or rec.reclaims or rec.replays or rec.tier or rec.progress or rec.cancel_by
+      or rec.cancel_reason or rec.yield or rec.renewals or rec.ended_value or rec.lane_retry or rec.attempt_ended
+      or rec.attempt_failure
   then
-    g4 = { rec.timeout or false, rec.timeout_at or false, rec.time_left or false, rec.max_reclaims or false, rec.max_replays or false, rec.failure or false, rec.failures or false, rec.reclaims or false, rec.replays or false, rec.tier or false, rec.progress or false, rec.cancel_by or false, rec.cancel_reason or false, rec.yield or false, rec.renewals or false, rec.ended_value or false, rec.lane_retry or false, rec.attempt_ended or false, rec.attempt_failure or false }
+    g4 = { rec.timeout or false, rec.timeout_at or false, rec.time_left or false, rec.max_reclaims or false,
+        rec.max_replays or false, rec.failure or false, rec.failures or false, rec.reclaims or false,
+        rec.replays or false, rec.tier or false, rec.progress or false, rec.cancel_by or false,
+        rec.cancel_reason or false, rec.yield or false, rec.renewals or false, rec.ended_value or false,
+        rec.lane_retry or false, rec.attempt_ended or false, rec.attempt_failure or false }
   end
   local g5 = false
   if rec.waits or rec.wait_until or rec.open_due or rec.continued or rec.signals
   then
-    g5 = { rec.waits or false, rec.wait_until or false, rec.open_due or false, rec.continued or false, rec.signals or false }
+    g5 = { rec.waits or false, rec.wait_until or false, rec.open_due or false, rec.continued or false,
+        rec.signals or false }
   end
   local g6 = false
   if rec.frames or rec.streams or rec.tailed or rec.max_frames or rec.attempt_frames
   then
-    g6 = { rec.frames or false, rec.streams or false, rec.tailed or false, rec.max_frames or false, rec.attempt_frames or false }
+    g6 = { rec.frames or false, rec.streams or false, rec.tailed or false, rec.max_frames or false,
+        rec.attempt_frames or false }
   end
   local g7 = false
-  if rec.deps or rec.inbound or rec.passes or rec.outs or rec.reached or rec.halted or rec.fault or rec.verdict or rec.hidden or rec.bound or rec.freed or rec.kids or rec.awaiting or rec.owed
+  if rec.deps or rec.inbound or rec.passes or rec.outs or rec.reached or rec.halted or rec.fault or rec.verdict
+      or rec.hidden or rec.bound or rec.freed or rec.kids or rec.awaiting or rec.owed
   then
-    g7 = { rec.deps or false, rec.inbound or false, rec.passes or false, rec.outs or false, rec.reached or false, rec.halted or false, rec.fault or false, rec.verdict or false, rec.hidden or false, rec.bound or false, rec.freed or false, rec.kids or false, rec.awaiting or false, rec.owed or false }
+    g7 = { rec.deps or false, rec.inbound or false, rec.passes or false, rec.outs or false, rec.reached or false,
+        rec.halted or false, rec.fault or false, rec.verdict or false, rec.hidden or false, rec.bound or false,
+        rec.freed or false, rec.kids or false, rec.awaiting or false, rec.owed or false }
   end
   local g8 = false
-  if rec.more or rec.spilled or rec.waited or rec.result_far or rec.result_in or rec.input_in or rec.reports or rec.webhook or rec.hook or rec.said
+  if rec.more or rec.spilled or rec.waited or rec.result_far or rec.result_in or rec.input_in or rec.reports
+      or rec.webhook or rec.hook or rec.said
   then
-    g8 = { rec.more or false, rec.spilled or false, rec.waited or false, rec.result_far or false, rec.result_in or false, rec.input_in or false, rec.reports or false, rec.webhook or false, rec.hook or false, rec.said or false }
+    g8 = { rec.more or false, rec.spilled or false, rec.waited or false, rec.result_far or false,
+        rec.result_in or false, rec.input_in or false, rec.reports or false, rec.webhook or false, rec.hook or false,
+        rec.said or false }
   end
-  if rec.tail then return with_tail({ rec.path, rec.kind, rec.created, rec.queue, rec.retention, rec.phase, rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false, rec.tags or false, rec.asks or false, rec.holds or false, rec.attempt or false, rec.attempt_id or false, rec.attempt_type or false, rec.attempt_state or false, rec.started or false, rec.lease_id or false, rec.epoch or false, rec.worker or false, rec.worker_id or false, rec.lease_until or false, rec.lease_ttl or false, rec.ended_by or false, rec.ended or false, rec.outcome or false, rec.result or false, g1, g2, g3, g4, g5, g6, g7, g8 }, 38, rec.tail) end
-  if g1 or g2 or g3 or g4 or g5 or g6 or g7 or g8 then return pack({ rec.path, rec.kind, rec.created, rec.queue, rec.retention, rec.phase, rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false, rec.tags or false, rec.asks or false, rec.holds or false, rec.attempt or false, rec.attempt_id or false, rec.attempt_type or false, rec.attempt_state or false, rec.started or false, rec.lease_id or false, rec.epoch or false, rec.worker or false, rec.worker_id or false, rec.lease_until or false, rec.lease_ttl or false, rec.ended_by or false, rec.ended or false, rec.outcome or false, rec.result or false, g1, g2, g3, g4, g5, g6, g7, g8 }) end
-  if rec.attempt == nil and rec.ended == nil then return pack({ rec.path, rec.kind, rec.created, rec.queue, rec.retention, rec.phase, rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false, rec.tags or false, rec.asks or false, rec.holds or false }) end
-  if rec.ended == nil then return pack({ rec.path, rec.kind, rec.created, rec.queue, rec.retention, rec.phase, rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false, rec.tags or false, rec.asks or false, rec.holds or false, rec.attempt or false, rec.attempt_id or false, rec.attempt_type or false, rec.attempt_state or false, rec.started or false, rec.lease_id or false, rec.epoch or false, rec.worker or false, rec.worker_id or false, rec.lease_until or false, rec.lease_ttl or false, rec.ended_by or false }) end
-  return pack({ rec.path, rec.kind, rec.created, rec.queue, rec.retention, rec.phase, rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false, rec.tags or false, rec.asks or false, rec.holds or false, rec.attempt or false, rec.attempt_id or false, rec.attempt_type or false, rec.attempt_state or false, rec.started or false, rec.lease_id or false, rec.epoch or false, rec.worker or false, rec.worker_id or false, rec.lease_until or false, rec.lease_ttl or false, rec.ended_by or false, rec.ended or false, rec.outcome or false, rec.result or false })
+  if rec.tail then return with_tail({ rec.path, rec.kind, rec.created, rec.queue, rec.retention, rec.phase, rec.prio,
+      rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false, rec.tags or false, rec.asks or false,
+      rec.holds or false, rec.attempt or false, rec.attempt_id or false, rec.attempt_type or false,
+      rec.attempt_state or false, rec.started or false, rec.lease_id or false, rec.epoch or false, rec.worker or false,
+      rec.worker_id or false, rec.lease_until or false, rec.lease_ttl or false, rec.ended_by or false,
+      rec.ended or false, rec.outcome or false, rec.result or false, g1, g2, g3, g4, g5, g6, g7, g8 }, 38, rec.tail) end
+  if g1 or g2 or g3 or g4 or g5 or g6 or g7 or g8 then return pack({ rec.path, rec.kind, rec.created, rec.queue,
+      rec.retention, rec.phase, rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false,
+      rec.tags or false, rec.asks or false, rec.holds or false, rec.attempt or false, rec.attempt_id or false,
+      rec.attempt_type or false, rec.attempt_state or false, rec.started or false, rec.lease_id or false,
+      rec.epoch or false, rec.worker or false, rec.worker_id or false, rec.lease_until or false,
+      rec.lease_ttl or false, rec.ended_by or false, rec.ended or false, rec.outcome or false, rec.result or false, g1,
+      g2, g3, g4, g5, g6, g7, g8 }) end
+  if rec.attempt == nil and rec.ended == nil then return pack({ rec.path, rec.kind, rec.created, rec.queue,
+      rec.retention, rec.phase, rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false,
+      rec.tags or false, rec.asks or false, rec.holds or false }) end
+  if rec.ended == nil then return pack({ rec.path, rec.kind, rec.created, rec.queue, rec.retention, rec.phase,
+      rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false, rec.tags or false,
+      rec.asks or false, rec.holds or false, rec.attempt or false, rec.attempt_id or false, rec.attempt_type or false,
+      rec.attempt_state or false, rec.started or false, rec.lease_id or false, rec.epoch or false, rec.worker or false,
+      rec.worker_id or false, rec.lease_until or false, rec.lease_ttl or false, rec.ended_by or false }) end
+  return pack({ rec.path, rec.kind, rec.created, rec.queue, rec.retention, rec.phase, rec.prio, rec.score, rec.updated,
+      rec.wake or false, rec.digest, rec.input or false, rec.tags or false, rec.asks or false, rec.holds or false,
+      rec.attempt or false, rec.attempt_id or false, rec.attempt_type or false, rec.attempt_state or false,
+      rec.started or false, rec.lease_id or false, rec.epoch or false, rec.worker or false, rec.worker_id or false,
+      rec.lease_until or false, rec.lease_ttl or false, rec.ended_by or false, rec.ended or false,
+      rec.outcome or false, rec.result or false })
 end
 
-local function open_flow(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, a19, a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, a33, a34, a35, a36, a37, a38, a39, a40, a41, a42, a43, ...)
-  if not a1 or not a2 or not a3 or not a4 or not a5 or not a7 or not a9 or not a14 or not a18 or not a19 then missing(key, { "namespace", "kind", "policy", "created", "updated", "retention", "digest", "version", "last", "stored" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil, a7 or nil, a9 or nil, a14 or nil, a18 or nil, a19 or nil) end
+local function open_flow(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, a19,
+    a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, a33, a34, a35, a36, a37, a38, a39, a40, a41, a42,
+    a43, ...)
+  if not a1 or not a2 or not a3 or not a4 or not a5 or not a7 or not a9 or not a14 or not a18
+      or not a19 then missing(key, { "namespace", "kind", "policy", "created", "updated", "retention", "digest",
+      "version", "last", "stored" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil, a7 or nil, a9 or nil,
+      a14 or nil, a18 or nil, a19 or nil) end
   local rec = {
     namespace = a1,
     kind = a2,
@@ -278,12 +350,30 @@ function packed.open_flow(key, stored)
 end
 
 function packed.close_flow(rec)
-  if rec.tail then return with_tail({ rec.namespace, rec.kind, rec.policy, rec.created, rec.updated, rec.deadline or false, rec.retention, rec.defaults or false, rec.digest, rec.parent or false, rec.adopted or false, rec.sealed or false, rec.touched or false, rec.version, rec.backward or false, rec.outcome or false, rec.ended or false, rec.last, rec.stored, rec.uncaught or false, rec.sinks or false, rec.owed or false, rec.stop or false, rec.walk or false, rec.walk_at or false, rec.walked or false, rec.wake or false, rec.waited or false, rec.webhook or false, rec.hook or false, rec.n_held or false, rec.n_waiting or false, rec.n_delayed or false, rec.n_rate_limited or false, rec.n_waiting_children or false, rec.n_active or false, rec.n_suspended or false, rec.n_resumable or false, rec.n_completed or false, rec.n_failed or false, rec.n_cancelled or false, rec.n_expired or false, rec.n_skipped or false }, 43, rec.tail) end
-  return pack({ rec.namespace, rec.kind, rec.policy, rec.created, rec.updated, rec.deadline or false, rec.retention, rec.defaults or false, rec.digest, rec.parent or false, rec.adopted or false, rec.sealed or false, rec.touched or false, rec.version, rec.backward or false, rec.outcome or false, rec.ended or false, rec.last, rec.stored, rec.uncaught or false, rec.sinks or false, rec.owed or false, rec.stop or false, rec.walk or false, rec.walk_at or false, rec.walked or false, rec.wake or false, rec.waited or false, rec.webhook or false, rec.hook or false, rec.n_held or false, rec.n_waiting or false, rec.n_delayed or false, rec.n_rate_limited or false, rec.n_waiting_children or false, rec.n_active or false, rec.n_suspended or false, rec.n_resumable or false, rec.n_completed or false, rec.n_failed or false, rec.n_cancelled or false, rec.n_expired or false, rec.n_skipped or false })
+  if rec.tail then return with_tail({ rec.namespace, rec.kind, rec.policy, rec.created, rec.updated,
+      rec.deadline or false, rec.retention, rec.defaults or false, rec.digest, rec.parent or false,
+      rec.adopted or false, rec.sealed or false, rec.touched or false, rec.version, rec.backward or false,
+      rec.outcome or false, rec.ended or false, rec.last, rec.stored, rec.uncaught or false, rec.sinks or false,
+      rec.owed or false, rec.stop or false, rec.walk or false, rec.walk_at or false, rec.walked or false,
+      rec.wake or false, rec.waited or false, rec.webhook or false, rec.hook or false, rec.n_held or false,
+      rec.n_waiting or false, rec.n_delayed or false, rec.n_rate_limited or false, rec.n_waiting_children or false,
+      rec.n_active or false, rec.n_suspended or false, rec.n_resumable or false, rec.n_completed or false,
+      rec.n_failed or false, rec.n_cancelled or false, rec.n_expired or false, rec.n_skipped or false }, 43,
+      rec.tail) end
+  return pack({ rec.namespace, rec.kind, rec.policy, rec.created, rec.updated, rec.deadline or false, rec.retention,
+      rec.defaults or false, rec.digest, rec.parent or false, rec.adopted or false, rec.sealed or false,
+      rec.touched or false, rec.version, rec.backward or false, rec.outcome or false, rec.ended or false, rec.last,
+      rec.stored, rec.uncaught or false, rec.sinks or false, rec.owed or false, rec.stop or false, rec.walk or false,
+      rec.walk_at or false, rec.walked or false, rec.wake or false, rec.waited or false, rec.webhook or false,
+      rec.hook or false, rec.n_held or false, rec.n_waiting or false, rec.n_delayed or false,
+      rec.n_rate_limited or false, rec.n_waiting_children or false, rec.n_active or false, rec.n_suspended or false,
+      rec.n_resumable or false, rec.n_completed or false, rec.n_failed or false, rec.n_cancelled or false,
+      rec.n_expired or false, rec.n_skipped or false })
 end
 
 local function open_lane(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, ...)
-  if not a1 or not a2 or not a3 or not a4 or not a5 then missing(key, { "state", "version", "priority_weight", "fairness", "weight" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil) end
+  if not a1 or not a2 or not a3 or not a4 or not a5 then missing(key, { "state", "version", "priority_weight",
+      "fairness", "weight" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil) end
   local rec = {
     state = a1,
     version = a2,
@@ -311,8 +401,12 @@ function packed.open_lane(key, stored)
 end
 
 function packed.close_lane(rec)
-  if rec.tail then return with_tail({ rec.state, rec.version, rec.priority_weight, rec.fairness, rec.weight, rec.max_depth or false, rec.max_active or false, rec.attempt_timeout_ms or false, rec.retention_ms or false, rec.lease_ttl_ms or false, rec.fairness_weights or false, rec.retry or false }, 12, rec.tail) end
-  return pack({ rec.state, rec.version, rec.priority_weight, rec.fairness, rec.weight, rec.max_depth or false, rec.max_active or false, rec.attempt_timeout_ms or false, rec.retention_ms or false, rec.lease_ttl_ms or false, rec.fairness_weights or false, rec.retry or false })
+  if rec.tail then return with_tail({ rec.state, rec.version, rec.priority_weight, rec.fairness, rec.weight,
+      rec.max_depth or false, rec.max_active or false, rec.attempt_timeout_ms or false, rec.retention_ms or false,
+      rec.lease_ttl_ms or false, rec.fairness_weights or false, rec.retry or false }, 12, rec.tail) end
+  return pack({ rec.state, rec.version, rec.priority_weight, rec.fairness, rec.weight, rec.max_depth or false,
+      rec.max_active or false, rec.attempt_timeout_ms or false, rec.retention_ms or false, rec.lease_ttl_ms or false,
+      rec.fairness_weights or false, rec.retry or false })
 end
 
 local function open_more(key, a1, a2, ...)
@@ -334,7 +428,8 @@ function packed.close_more(rec)
 end
 
 local function open_quota(key, a1, a2, a3, a4, a5, a6, a7, ...)
-  if not a1 or not a2 or not a3 or not a4 or not a5 then missing(key, { "definition", "version", "created", "changed", "last" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil) end
+  if not a1 or not a2 or not a3 or not a4 or not a5 then missing(key, { "definition", "version", "created", "changed",
+      "last" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil) end
   local rec = {
     definition = a1,
     version = a2,
@@ -355,8 +450,10 @@ function packed.open_quota(key, stored)
 end
 
 function packed.close_quota(rec)
-  if rec.tail then return with_tail({ rec.definition, rec.version, rec.created, rec.changed, rec.last, rec.walked or false, rec.deleted or false }, 7, rec.tail) end
-  return pack({ rec.definition, rec.version, rec.created, rec.changed, rec.last, rec.walked or false, rec.deleted or false })
+  if rec.tail then return with_tail({ rec.definition, rec.version, rec.created, rec.changed, rec.last,
+      rec.walked or false, rec.deleted or false }, 7, rec.tail) end
+  return pack({ rec.definition, rec.version, rec.created, rec.changed, rec.last, rec.walked or false,
+      rec.deleted or false })
 end
 
 local function open_quota_key(key, a1, a2, a3, a4, a5, a6, ...)
@@ -378,8 +475,10 @@ function packed.open_quota_key(key, stored)
 end
 
 function packed.close_quota_key(rec)
-  if rec.tail then return with_tail({ rec.key, rec.tat or false, rec.throttled or false, rec.sum or false, rec.wake or false, rec.called_at or false }, 6, rec.tail) end
-  return pack({ rec.key, rec.tat or false, rec.throttled or false, rec.sum or false, rec.wake or false, rec.called_at or false })
+  if rec.tail then return with_tail({ rec.key, rec.tat or false, rec.throttled or false, rec.sum or false,
+      rec.wake or false, rec.called_at or false }, 6, rec.tail) end
+  return pack({ rec.key, rec.tat or false, rec.throttled or false, rec.sum or false, rec.wake or false,
+      rec.called_at or false })
 end
 
 local function open_spec(key, a1, a2, a3, ...)
@@ -397,12 +496,14 @@ function packed.open_spec(key, stored)
 end
 
 function packed.close_spec(rec)
-  if rec.tail then return with_tail({ rec.retry or false, rec.fallbacks or false, rec.trace_parent or false }, 3, rec.tail) end
+  if rec.tail then return with_tail({ rec.retry or false, rec.fallbacks or false, rec.trace_parent or false }, 3,
+      rec.tail) end
   return pack({ rec.retry or false, rec.fallbacks or false, rec.trace_parent or false })
 end
 
 local function open_waitpoint(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, ...)
-  if not a1 or not a2 or not a3 or not a4 or not a5 or not a13 then missing(key, { "exec", "key", "state", "attempt", "created", "tokens" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil, a13 or nil) end
+  if not a1 or not a2 or not a3 or not a4 or not a5 or not a13 then missing(key, { "exec", "key", "state", "attempt",
+      "created", "tokens" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil, a13 or nil) end
   local rec = {
     exec = a1,
     key = a2,
@@ -430,8 +531,12 @@ function packed.open_waitpoint(key, stored)
 end
 
 function packed.close_waitpoint(rec)
-  if rec.tail then return with_tail({ rec.exec, rec.key, rec.state, rec.attempt, rec.created, rec.expires or false, rec.uses or false, rec.closed or false, rec.why or false, rec.signals or false, rec.suspension or false, rec.review or false, rec.tokens, rec.allowed or false, rec.early or false }, 15, rec.tail) end
-  return pack({ rec.exec, rec.key, rec.state, rec.attempt, rec.created, rec.expires or false, rec.uses or false, rec.closed or false, rec.why or false, rec.signals or false, rec.suspension or false, rec.review or false, rec.tokens, rec.allowed or false, rec.early or false })
+  if rec.tail then return with_tail({ rec.exec, rec.key, rec.state, rec.attempt, rec.created, rec.expires or false,
+      rec.uses or false, rec.closed or false, rec.why or false, rec.signals or false, rec.suspension or false,
+      rec.review or false, rec.tokens, rec.allowed or false, rec.early or false }, 15, rec.tail) end
+  return pack({ rec.exec, rec.key, rec.state, rec.attempt, rec.created, rec.expires or false, rec.uses or false,
+      rec.closed or false, rec.why or false, rec.signals or false, rec.suspension or false, rec.review or false,
+      rec.tokens, rec.allowed or false, rec.early or false })
 end
 
 local function open_waits(key, a1, a2, a3, a4, a5, a6, a7, ...)
@@ -453,12 +558,15 @@ function packed.open_waits(key, stored)
 end
 
 function packed.close_waits(rec)
-  if rec.tail then return with_tail({ rec.wait or false, rec.open or false, rec.answered or false, rec.past_waits or false, rec.satisfied or false, rec.woken or false, rec.closed_waits or false }, 7, rec.tail) end
-  return pack({ rec.wait or false, rec.open or false, rec.answered or false, rec.past_waits or false, rec.satisfied or false, rec.woken or false, rec.closed_waits or false })
+  if rec.tail then return with_tail({ rec.wait or false, rec.open or false, rec.answered or false,
+      rec.past_waits or false, rec.satisfied or false, rec.woken or false, rec.closed_waits or false }, 7, rec.tail) end
+  return pack({ rec.wait or false, rec.open or false, rec.answered or false, rec.past_waits or false,
+      rec.satisfied or false, rec.woken or false, rec.closed_waits or false })
 end
 
 local function open_webhook(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, ...)
-  if not a1 or not a2 or not a3 or not a4 or not a5 or not a7 then missing(key, { "of", "owner", "url", "said", "owed", "tries" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil, a7 or nil) end
+  if not a1 or not a2 or not a3 or not a4 or not a5 or not a7 then missing(key, { "of", "owner", "url", "said", "owed",
+      "tries" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil, a7 or nil) end
   local rec = {
     of = a1,
     owner = a2,
@@ -481,8 +589,10 @@ function packed.open_webhook(key, stored)
 end
 
 function packed.close_webhook(rec)
-  if rec.tail then return with_tail({ rec.of, rec.owner, rec.url, rec.said, rec.owed, rec.due or false, rec.tries, rec.status or false, rec.error or false }, 9, rec.tail) end
-  return pack({ rec.of, rec.owner, rec.url, rec.said, rec.owed, rec.due or false, rec.tries, rec.status or false, rec.error or false })
+  if rec.tail then return with_tail({ rec.of, rec.owner, rec.url, rec.said, rec.owed, rec.due or false, rec.tries,
+      rec.status or false, rec.error or false }, 9, rec.tail) end
+  return pack({ rec.of, rec.owner, rec.url, rec.said, rec.owed, rec.due or false, rec.tries, rec.status or false,
+      rec.error or false })
 end
 
 return packed

@@ -16,8 +16,10 @@ end
 local function unpack_definition(id, bytes)
   local list = cmsgpack.unpack(bytes)
   return {
-    quota_id = id, namespace = list[1], rate = list[2] and { limit = list[2][1], window_ms = list[2][2], mode = list[2][3] } or nil, concurrency = list[3] or nil,
-    weighted = list[4] and { limit = list[4][1], window_ms = list[4][2] } or nil, hold_while_suspended = list[5],
+    quota_id = id, namespace = list[1],
+    rate = list[2] and { limit = list[2][1], window_ms = list[2][2], mode = list[2][3] } or nil,
+    concurrency = list[3] or nil, weighted = list[4] and { limit = list[4][1], window_ms = list[4][2] } or nil,
+    hold_while_suspended = list[5],
   }
 end
 
@@ -40,7 +42,8 @@ end
 
 local function close(q)
   return packed.close_quota({
-    definition = q.packed, version = q.version, created = q.created, changed = q.changed, last = q.last, walked = q.walked, deleted = q.deleted, tail = q.tail,
+    definition = q.packed, version = q.version, created = q.created, changed = q.changed, last = q.last,
+    walked = q.walked, deleted = q.deleted, tail = q.tail,
   })
 end
 

@@ -21,8 +21,9 @@ function signals.append(tx, rec, s)
   local ref = string.format("%.0f-%.0f", at, count + 1)
   rec.signals = cmsgpack.pack({ count + 1, at })
   tx:xput(keys.signals(tx, rec.id), ref, "s", cmsgpack.pack({
-    s.signal_id, s.name, s.waitpoint_id or false, s.waitpoint_key or false, s.approver or false, s.payload or false, s.payload_encoding or false,
-    s.category or false, s.source or false, s.source_identity or false, s.correlation_id or false, tx.now,
+    s.signal_id, s.name, s.waitpoint_id or false, s.waitpoint_key or false, s.approver or false,
+    s.payload or false, s.payload_encoding or false, s.category or false, s.source or false,
+    s.source_identity or false, s.correlation_id or false, tx.now,
   }))
   return ref
 end
@@ -35,8 +36,9 @@ end
 local function typed(entry)
   local s = cmsgpack.unpack(entry[2][2])
   return {
-    id = entry[1], signal_id = s[1], name = s[2], waitpoint_id = s[3] or nil, waitpoint_key = s[4] or nil, approver = s[5] or nil, payload = s[6] or nil,
-    payload_encoding = s[7] or nil, category = s[8] or nil, source = s[9] or nil, source_identity = s[10] or nil, correlation_id = s[11] or nil, received_at = s[12],
+    id = entry[1], signal_id = s[1], name = s[2], waitpoint_id = s[3] or nil, waitpoint_key = s[4] or nil,
+    approver = s[5] or nil, payload = s[6] or nil, payload_encoding = s[7] or nil, category = s[8] or nil,
+    source = s[9] or nil, source_identity = s[10] or nil, correlation_id = s[11] or nil, received_at = s[12],
   }
 end
 
@@ -53,7 +55,8 @@ function signals.after(tx, rec, after, limit)
   return out, cut
 end
 
--- The signals with these ids, in order: at most `count`, and until `bytes_max` is passed. The second answer says whether some are left out.
+-- The signals with these ids, in order: at most `count`, and until `bytes_max` is passed. The second answer says
+-- whether some are left out.
 function signals.named(tx, rec, refs, from, count, bytes_max)
   local out, bytes = {}, 0
   for i = from, #refs do
@@ -66,10 +69,11 @@ function signals.named(tx, rec, refs, from, count, bytes_max)
   return out, false
 end
 
--- What is remembered of a signal, by its id and by its idempotency key: { signal_id, at, outcome, effect, waitpoint_id }. An
--- idempotency key is the sender's: two approvers of one waitpoint may choose the same one.
+-- What is remembered of a signal, by its id and by its idempotency key: { signal_id, at, outcome, effect, waitpoint_id
+-- }. An idempotency key is the sender's: two approvers of one waitpoint may choose the same one.
 local function key_field(waitpoint_id, approver, idempotency_key)
-  return "k:" .. keys.digest(string.format("%s%d:", waitpoint_id, #(approver or "")) .. (approver or "") .. idempotency_key)
+  return "k:"
+    .. keys.digest(string.format("%s%d:", waitpoint_id, #(approver or "")) .. (approver or "") .. idempotency_key)
 end
 
 -- What is remembered of a signal with this id, and of one with this idempotency key that is not too long ago.

@@ -1,5 +1,5 @@
--- What a submitter said that is seldom asked for: a packed value of its own, there only when something of it was said. And the ways
--- in which lists and maps are packed elsewhere.
+-- What a submitter said that is seldom asked for: a packed value of its own, there only when something of it was said.
+-- And the ways in which lists and maps are packed elsewhere.
 local keys = require "lib.keys"
 local packed = require "record.packed"
 
@@ -21,7 +21,9 @@ end
 function spec.store(tx, rec, s)
   if s.retry == nil and s.trace_parent == nil and (s.fallbacks == nil or #s.fallbacks == 0) then return end
   rec.said = 1
-  tx:set(keys.spec(tx, rec.id), packed.close_spec({ retry = s.retry, fallbacks = s.fallbacks, trace_parent = s.trace_parent }))
+  tx:set(keys.spec(tx, rec.id), packed.close_spec({
+    retry = s.retry, fallbacks = s.fallbacks, trace_parent = s.trace_parent,
+  }))
 end
 
 -- Fills the gaps of a retry policy: first from the lane, as it was at submission, then from the engine's defaults.
@@ -32,11 +34,14 @@ function spec.retry(tx, rec)
   if b.type == "fixed" then
     backoff = { type = "fixed", delay_ms = b.delay_ms or 1000 }
   else
-    backoff = { type = "exponential", initial_ms = b.initial_ms or 1000, factor = b.factor or 2, max_ms = b.max_ms or 60000 }
+    backoff = {
+      type = "exponential", initial_ms = b.initial_ms or 1000, factor = b.factor or 2, max_ms = b.max_ms or 60000,
+    }
   end
   return {
-    max_attempts = given.max_attempts or of_lane.max_attempts or 3, backoff = backoff, jitter = given.jitter or of_lane.jitter or "full",
-    retry_on = given.retry_on or of_lane.retry_on, never_on = given.never_on or of_lane.never_on,
+    max_attempts = given.max_attempts or of_lane.max_attempts or 3, backoff = backoff,
+    jitter = given.jitter or of_lane.jitter or "full", retry_on = given.retry_on or of_lane.retry_on,
+    never_on = given.never_on or of_lane.never_on,
   }
 end
 

@@ -12,7 +12,9 @@ local suspension = {}
 function suspension.load(rec)
   if rec.wait == nil then return nil end
   local w = cmsgpack.unpack(rec.wait)
-  return { id = w[1], reason = w[2], at = w[3], behavior = w[4], condition = w[5], review_id = w[6] or nil, step = w[7] or nil }
+  return {
+    id = w[1], reason = w[2], at = w[3], behavior = w[4], condition = w[5], review_id = w[6] or nil, step = w[7] or nil,
+  }
 end
 
 function suspension.store(rec, w)
@@ -32,7 +34,10 @@ end
 function suspension.past(rec)
   local out = {}
   for i, w in ipairs(rec.past_waits and cmsgpack.unpack(rec.past_waits) or {}) do
-    out[i] = { suspension_id = w[1], reason = w[2], attempt_index = w[3], suspended_at = w[4], ended_at = w[5], cause = w[6], actor = w[7] or nil }
+    out[i] = {
+      suspension_id = w[1], reason = w[2], attempt_index = w[3], suspended_at = w[4], ended_at = w[5], cause = w[6],
+      actor = w[7] or nil,
+    }
   end
   return out
 end
@@ -41,12 +46,14 @@ function suspension.typed(rec)
   local w = suspension.load(rec)
   if w == nil then return nil end
   return {
-    suspension_id = w.id, reason = w.reason, suspended_at = w.at, timeout_at = rec.wait_until, timeout_behavior = w.behavior,
-    waitpoints = waitpoint.typed_open(rec), condition = condition.progress(w.condition), step = w.step,
+    suspension_id = w.id, reason = w.reason, suspended_at = w.at, timeout_at = rec.wait_until,
+    timeout_behavior = w.behavior, waitpoints = waitpoint.typed_open(rec), condition = condition.progress(w.condition),
+    step = w.step,
   }
 end
 
--- Why the attempt goes on: { suspension id, cause, stream ids of the signals, step that waited or false }; kept until the attempt ends or suspends again.
+-- Why the attempt goes on: { suspension id, cause, stream ids of the signals, step that waited or false }; kept until
+-- the attempt ends or suspends again.
 function suspension.woken(rec)
   if rec.woken == nil then return nil end
   local w = cmsgpack.unpack(rec.woken)
@@ -59,10 +66,15 @@ function suspension.resume(tx, rec)
   if w == nil then return nil end
   local list, more = signals.named(tx, rec, w.refs, 1, limits.resume_inline_signals_max, limits.resume_inline_bytes_max)
   local outcomes, rest
-  if w.cause == "children" then outcomes, rest = require("record.children").page(tx, rec, 1, limits.children_inline_max, limits.resume_inline_bytes_max) end
+  if w.cause == "children" then
+    local page = require("record.children").page
+    outcomes, rest = page(tx, rec, 1, limits.children_inline_max, limits.resume_inline_bytes_max)
+  end
   return {
-    suspension_id = w.id, cause = w.cause, signals = list, more = more, continuation = rec.continued and tx:get(keys.continuation(tx, rec.id)) or nil,
-    continuation_encoding = rec.continued ~= "*" and rec.continued or nil, children = outcomes, more_children = rest and true or nil, step = w.step,
+    suspension_id = w.id, cause = w.cause, signals = list, more = more,
+    continuation = rec.continued and tx:get(keys.continuation(tx, rec.id)) or nil,
+    continuation_encoding = rec.continued ~= "*" and rec.continued or nil, children = outcomes,
+    more_children = rest and true or nil, step = w.step,
   }
 end
 

@@ -1,7 +1,8 @@
--- What a partition has counted of its events: how many of each kind in each lane, and how long executions waited, ran and took.
+-- What a partition has counted of its events: how many of each kind in each lane, and how long executions waited, ran
+-- and took.
 --
--- An event counts once: the place up to which the stream was counted is written together with the counts, so it does not
--- matter who counts, nor how many do.
+-- An event counts once: the place up to which the stream was counted is written together with the counts, so it does
+-- not matter who counts, nor how many do.
 local event = require "lib.event"
 local keys = require "lib.keys"
 local limits = require "lib.limits"
@@ -15,7 +16,8 @@ tally.bounds_ms = {
 
 -- Kinds of events that are counted by one of their facts as well; each fact has a small number of values.
 local told_apart = {
-  ["execution.started"] = "attempt_type", ["execution.reclaimed"] = "cause", ["execution.failed"] = "cause", ["execution.blocked"] = "reason", ["execution.suspended"] = "reason",
+  ["execution.started"] = "attempt_type", ["execution.reclaimed"] = "cause", ["execution.failed"] = "cause",
+  ["execution.blocked"] = "reason", ["execution.suspended"] = "reason",
 }
 
 local durations = { "waited_ms", "ran_ms", "took_ms" }
@@ -27,11 +29,14 @@ local function no_durations()
   return list
 end
 
--- The tally: `at` is the entry of the stream up to which it goes, nil while nothing was counted, `number` that of its last event;
--- `names` are those of the counts.
+-- The tally: `at` is the entry of the stream up to which it goes, nil while nothing was counted, `number` that of its
+-- last event; `names` are those of the counts.
 function tally.load(tx)
   local raw = tx:hgetall(keys.tally(tx)) or {}
-  local t = { raw = raw, at = raw.at, number = tonumber(raw.number or nil), gaps = tonumber(raw.gaps or "0"), names = raw.names and cmsgpack.unpack(raw.names) or {}, numbers = {}, lines = {}, order = {}, changed = {} }
+  local t = {
+    raw = raw, at = raw.at, number = tonumber(raw.number or nil), gaps = tonumber(raw.gaps or "0"),
+    names = raw.names and cmsgpack.unpack(raw.names) or {}, numbers = {}, lines = {}, order = {}, changed = {},
+  }
   for i, name in ipairs(t.names) do t.numbers[name] = i end
   for name in pairs(raw) do
     if string.find(name, "/", 1, true) then t.order[#t.order + 1] = name end
@@ -94,8 +99,9 @@ local function add(t, e)
   end
 end
 
--- Counts what has not been counted, up to the id `to`, in at most `limit` entries; true when that many were there, so that more may
--- be. Events are numbered: a number that does not follow on the last one counted says that some were cut off before.
+-- Counts what has not been counted, up to the id `to`, in at most `limit` entries; true when that many were there, so
+-- that more may be. Events are numbered: a number that does not follow on the last one counted says that some were cut
+-- off before.
 function tally.count(tx, t, to, limit)
   local entries = tx:xrange(keys.events(tx), t.at and "(" .. t.at or "-", to, limit)
   if #entries == 0 then return false end

@@ -1,4 +1,5 @@
--- What an execution reported to have used: reports that wait for their budget's answer, and the ledger of those that were answered.
+-- What an execution reported to have used: reports that wait for their budget's answer, and the ledger of those that
+-- were answered.
 local keys = require "lib.keys"
 local limits = require "lib.limits"
 local outbox = require "lib.outbox"
@@ -14,14 +15,22 @@ function usage.pending(tx, rec)
   local packed = rec.reports and tx:hget(keys.usage(tx, rec.id), "pending")
   local list = {}
   for i, p in ipairs(packed and cmsgpack.unpack(packed) or {}) do
-    list[i] = { sequence = p[1], budget_id = p[2], attempt_index = p[3], lease_id = p[4], dedup_key = p[5], dimensions = budget.map(p[6]), at = p[7], holder_id = p[8] or nil, reservation_id = p[9] or nil }
+    list[i] = {
+      sequence = p[1], budget_id = p[2], attempt_index = p[3], lease_id = p[4], dedup_key = p[5],
+      dimensions = budget.map(p[6]), at = p[7], holder_id = p[8] or nil, reservation_id = p[9] or nil,
+    }
   end
   return list
 end
 
 function usage.store_pending(tx, rec, list)
   local out = {}
-  for i, p in ipairs(list) do out[i] = { p.sequence, p.budget_id, p.attempt_index, p.lease_id, p.dedup_key, budget.flat(p.dimensions), p.at, p.holder_id or false, p.reservation_id or false } end
+  for i, p in ipairs(list) do
+    out[i] = {
+      p.sequence, p.budget_id, p.attempt_index, p.lease_id, p.dedup_key, budget.flat(p.dimensions), p.at,
+      p.holder_id or false, p.reservation_id or false,
+    }
+  end
   tx:hset(keys.usage(tx, rec.id), { "pending", cmsgpack.pack(out) })
   if #out == 0 then timers.clear(tx, usage.timer(rec.id)) end
 end
@@ -53,7 +62,10 @@ function usage.ledger(tx, rec)
     local attempt, budget_id = string.match(field, "^(%d+):(.+)$")
     if attempt then
       for _, line in ipairs(cmsgpack.unpack(packed)) do
-        out[#out + 1] = { attempt_index = tonumber(attempt), budget_id = budget_id, dimension = line[1], accepted = line[2], refused = line[3] }
+        out[#out + 1] = {
+          attempt_index = tonumber(attempt), budget_id = budget_id, dimension = line[1], accepted = line[2],
+          refused = line[3],
+        }
       end
     end
   end

@@ -1,5 +1,5 @@
--- A waitpoint: where signals for one execution arrive. It is made under a lease, is open until its suspension or its attempt
--- ends, and stays with the execution afterwards, so that a repeated signal gets its answer.
+-- A waitpoint: where signals for one execution arrive. It is made under a lease, is open until its suspension or its
+-- attempt ends, and stays with the execution afterwards, so that a repeated signal gets its answer.
 local inbox = require "index.inbox"
 local keys = require "lib.keys"
 local limits = require "lib.limits"
@@ -9,7 +9,8 @@ local waitpoint = {}
 
 local open, close = packed.open_waitpoint, packed.close_waitpoint
 
--- The execution's open waitpoints as a list of { id, key, expires_at or false }; `open_due` is the first end among them.
+-- The execution's open waitpoints as a list of { id, key, expires_at or false }; `open_due` is the first end among
+-- them.
 function waitpoint.open(rec)
   return rec.open and cmsgpack.unpack(rec.open) or {}
 end
@@ -33,7 +34,9 @@ end
 -- What is wrong with a waitpoint to be opened beside those already open, or nil.
 function waitpoint.problem(rec, new)
   local list = waitpoint.open(rec)
-  if #list >= limits.waitpoints_open_max then return "key", string.format("an execution has at most %d open waitpoints", limits.waitpoints_open_max) end
+  if #list >= limits.waitpoints_open_max then
+    return "key", string.format("an execution has at most %d open waitpoints", limits.waitpoints_open_max)
+  end
   for _, entry in ipairs(list) do
     if entry[2] == new.key then return "key", "is the key of an open waitpoint" end
     if entry[1] == new.waitpoint_id then return "waitpoint_id", "is given twice" end
@@ -50,11 +53,14 @@ end
 -- Plans a new waitpoint. Its tokens are kept as { digest, approver or false, uses left or false, answered }.
 function waitpoint.create(tx, rec, new, state, suspension_id)
   local tokens = {}
-  for i, token in ipairs(new.tokens) do tokens[i] = { token.digest, token.approver or false, new.uses or false, false } end
+  for i, token in ipairs(new.tokens) do
+    tokens[i] = { token.digest, token.approver or false, new.uses or false, false }
+  end
   local expires_at = new.expires_in_ms and tx.now + new.expires_in_ms or false
   waitpoint.save(tx, {
-    id = new.waitpoint_id, exec = rec.id, key = new.key, state = state, attempt = rec.attempt, created = tx.now, expires = expires_at or nil, uses = new.uses,
-    suspension = suspension_id, review = new.review and 1 or nil, tokens = cmsgpack.pack(tokens),
+    id = new.waitpoint_id, exec = rec.id, key = new.key, state = state, attempt = rec.attempt, created = tx.now,
+    expires = expires_at or nil, uses = new.uses, suspension = suspension_id, review = new.review and 1 or nil,
+    tokens = cmsgpack.pack(tokens),
     allowed = new.allowed_signals and #new.allowed_signals > 0 and cmsgpack.pack(new.allowed_signals) or nil,
   })
   inbox.add(tx, new.waitpoint_id, tx.now)
@@ -107,8 +113,8 @@ local function drop_early(tx, id)
   end
 end
 
--- Waitpoints whose time was over before the suspend but that were answered: { id, key } each. Their signals came in time and
--- count then.
+-- Waitpoints whose time was over before the suspend but that were answered: { id, key } each. Their signals came in
+-- time and count then.
 function waitpoint.answered(rec)
   return rec.answered and cmsgpack.unpack(rec.answered) or {}
 end
@@ -189,7 +195,9 @@ end
 function waitpoint.typed_open(rec)
   local out = {}
   local state = rec.phase == "suspended" and "active" or "pending"
-  for i, entry in ipairs(waitpoint.open(rec)) do out[i] = { waitpoint_id = entry[1], key = entry[2], state = state, expires_at = entry[3] or nil } end
+  for i, entry in ipairs(waitpoint.open(rec)) do
+    out[i] = { waitpoint_id = entry[1], key = entry[2], state = state, expires_at = entry[3] or nil }
+  end
   return out
 end
 

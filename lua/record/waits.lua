@@ -1,5 +1,5 @@
--- What an execution waits for, stored apart from it: a wait may hold many signals, and a renewal must not carry them along. It is
--- read with the execution, whose fields it fills, and written when it changed.
+-- What an execution waits for, stored apart from it: a wait may hold many signals, and a renewal must not carry them
+-- along. It is read with the execution, whose fields it fills, and written when it changed.
 local keys = require "lib.keys"
 local packed = require "record.packed"
 
@@ -33,8 +33,8 @@ function waits.store(tx, rec)
     return
   end
   local bytes = close({
-    wait = rec.wait, open = rec.open, answered = rec.answered, past_waits = rec.past_waits, satisfied = rec.satisfied, woken = rec.woken,
-    closed_waits = rec.closed_waits, tail = rec.waits_tail,
+    wait = rec.wait, open = rec.open, answered = rec.answered, past_waits = rec.past_waits, satisfied = rec.satisfied,
+    woken = rec.woken, closed_waits = rec.closed_waits, tail = rec.waits_tail,
   })
   if bytes ~= rec.waits_were then tx:set(key, bytes) end
   rec.waits, rec.waits_were = 1, bytes

@@ -1,5 +1,5 @@
--- A webhook that is owed because an execution or a flow has ended: what it says, where it goes, how often it was tried. It says what
--- was so at that end, so it outlives whatever it tells of, and leaves when it was delivered or given up.
+-- A webhook that is owed because an execution or a flow has ended: what it says, where it goes, how often it was tried.
+-- It says what was so at that end, so it outlives whatever it tells of, and leaves when it was delivered or given up.
 local event = require "lib.event"
 local ids = require "lib.id"
 local keys = require "lib.keys"
@@ -11,7 +11,8 @@ local webhook = {}
 
 local open, close = packed.open_webhook, packed.close_webhook
 
--- What the record that ended keeps of its webhook: { id, how many it had, state, tries, owed at, updated at, next try, status, error }.
+-- What the record that ended keeps of its webhook: { id, how many it had, state, tries, owed at, updated at, next try,
+-- status, error }.
 local function kept(id, number, state, d, now)
   return cmsgpack.pack({ id, number, state, d.tries, d.owed, now, d.due or false, d.status or false, d.error or false })
 end
@@ -25,12 +26,14 @@ function webhook.status(hook)
   }
 end
 
--- `of` says what ended: an execution or a flow. `said` is a list: type, namespace, lane, kind, flow, outcome, failure, tags,
--- attempt, replays. Answers what the record that ended keeps.
+-- `of` says what ended: an execution or a flow. `said` is a list: type, namespace, lane, kind, flow, outcome, failure,
+-- tags, attempt, replays. Answers what the record that ended keeps.
 local function owe(tx, of, owner, url, hook, said)
   local number = hook and cmsgpack.unpack(hook)[2] + 1 or 1
   local id = ids.derived(owner, string.format("%.0f", number), string.format("%.0f", tx.now))
-  tx:put(keys.webhook(tx, id), { of = of, owner = owner, url = url, said = cmsgpack.pack(said), owed = tx.now, due = tx.now, tries = 0 }, close)
+  tx:put(keys.webhook(tx, id), {
+    of = of, owner = owner, url = url, said = cmsgpack.pack(said), owed = tx.now, due = tx.now, tries = 0,
+  }, close)
   receivers.add(tx, receivers.of(url), id, tx.now)
   tx:announce("webhook")
   return kept(id, number, "pending", { tries = 0, owed = tx.now, due = tx.now }, tx.now)
@@ -41,13 +44,16 @@ function webhook.of_execution(tx, rec, kind)
   local namespace, lane = string.match(rec.path, "^([^/]+)/(.+)$")
   return owe(tx, "execution", rec.id, rec.webhook, rec.hook, {
     kind, namespace, lane, rec.kind, rec.flow_id or false, rec.outcome,
-    rec.failure and cmsgpack.unpack(rec.failure) or false, rec.tags and cmsgpack.unpack(rec.tags) or {}, rec.attempt or false, rec.replays or 0,
+    rec.failure and cmsgpack.unpack(rec.failure) or false, rec.tags and cmsgpack.unpack(rec.tags) or {},
+    rec.attempt or false, rec.replays or 0,
   })
 end
 
 -- Owes the end of a flow.
 function webhook.of_flow(tx, f)
-  return owe(tx, "flow", f.id, f.webhook, f.hook, { "flow." .. f.outcome, f.namespace, false, f.kind, f.id, f.outcome, false, {}, false, 0 })
+  return owe(tx, "flow", f.id, f.webhook, f.hook, {
+    "flow." .. f.outcome, f.namespace, false, f.kind, f.id, f.outcome, false, {}, false, 0,
+  })
 end
 
 function webhook.load(tx, id)
@@ -70,14 +76,15 @@ function webhook.typed(d)
   local tags = {}
   for i = 1, #s[8], 2 do tags[s[8][i]] = s[8][i + 1] end
   return {
-    delivery_id = d.id, tries = d.tries, receiver = d.receiver, url = d.url, type = s[1], at = d.owed, namespace = s[2], lane = s[3] or nil, kind = s[4],
-    execution_id = d.of == "execution" and d.owner or nil, flow_id = s[5] or nil, outcome = s[6],
-    failure = s[7] and { reason = s[7][1], category = s[7][2] } or nil, tags = tags, attempt_index = s[9] or nil, replay_count = s[10],
+    delivery_id = d.id, tries = d.tries, receiver = d.receiver, url = d.url, type = s[1], at = d.owed, namespace = s[2],
+    lane = s[3] or nil, kind = s[4], execution_id = d.of == "execution" and d.owner or nil, flow_id = s[5] or nil,
+    outcome = s[6], failure = s[7] and { reason = s[7][1], category = s[7][2] } or nil, tags = tags,
+    attempt_index = s[9] or nil, replay_count = s[10],
   }
 end
 
--- When the next try is due after one that failed, or nil when it is given up. A receiver may ask for more patience than there is,
--- never for less.
+-- When the next try is due after one that failed, or nil when it is given up. A receiver may ask for more patience than
+-- there is, never for less.
 function webhook.again_at(tx, d, retry_after_ms, draw)
   if d.tries >= limits.webhook_tries_max then return nil end
   local delay = limits.webhook_delay_ms_min

@@ -1,5 +1,5 @@
--- A registered worker instance: what it serves and what it can do. Until when it counts as alive stands in one sorted set
--- for the whole fleet, so that a server keeps all its workers alive with one write; one timer watches its head.
+-- A registered worker instance: what it serves and what it can do. Until when it counts as alive stands in one sorted
+-- set for the whole fleet, so that a server keeps all its workers alive with one write; one timer watches its head.
 local keys = require "lib.keys"
 local limits = require "lib.limits"
 local timers = require "index.timers"
@@ -14,8 +14,9 @@ function worker.load(tx, instance, expires_at)
   if raw == nil then return nil end
   return {
     instance = instance, worker_id = raw.worker_id, namespace = raw.namespace, lanes = cmsgpack.unpack(raw.lanes),
-    capabilities = cmsgpack.unpack(raw.capabilities), slots = tonumber(raw.slots), state = raw.state, incarnation = raw.incarnation, owner = raw.owner,
-    registered_at = tonumber(raw.registered_at), expires_at = expires_at or tx:zscore(keys.workers(tx), instance) or 0,
+    capabilities = cmsgpack.unpack(raw.capabilities), slots = tonumber(raw.slots), state = raw.state,
+    incarnation = raw.incarnation, owner = raw.owner, registered_at = tonumber(raw.registered_at),
+    expires_at = expires_at or tx:zscore(keys.workers(tx), instance) or 0,
   }
 end
 
@@ -23,8 +24,9 @@ end
 function worker.save(tx, w)
   local key = keys.worker(tx, w.instance)
   tx:hset(key, {
-    "worker_id", w.worker_id, "namespace", w.namespace, "lanes", cmsgpack.pack(w.lanes), "capabilities", cmsgpack.pack(w.capabilities),
-    "slots", w.slots, "state", w.state, "registered_at", w.registered_at,
+    "worker_id", w.worker_id, "namespace", w.namespace, "lanes", cmsgpack.pack(w.lanes),
+    "capabilities", cmsgpack.pack(w.capabilities), "slots", w.slots, "state", w.state,
+    "registered_at", w.registered_at,
   })
   if w.incarnation then tx:hset(key, { "incarnation", w.incarnation }) else tx:hdel(key, "incarnation") end
   if w.owner then tx:hset(key, { "owner", w.owner }) else tx:hdel(key, "owner") end

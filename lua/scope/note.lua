@@ -17,11 +17,17 @@ define.fn {
       if id ~= a.budget_id then rest[#rest + 1] = id end
     end
     if not a.gone then
-      if #rest >= limits.budgets_per_scope_max then return reply.err("budget_in_use", { scope = a.scope, budgets = #rest }) end
+      if #rest >= limits.budgets_per_scope_max then
+        return reply.err("budget_in_use", { scope = a.scope, budgets = #rest })
+      end
       rest[#rest + 1] = a.budget_id
       table.sort(rest)
     end
-    if #rest > 0 then tx:hset(keys.scopes(tx), { a.scope, cmsgpack.pack(rest) }) else tx:hdel(keys.scopes(tx), a.scope) end
+    if #rest > 0 then
+      tx:hset(keys.scopes(tx), { a.scope, cmsgpack.pack(rest) })
+    else
+      tx:hdel(keys.scopes(tx), a.scope)
+    end
     return reply.ok("noted", { budget_ids = rest })
   end,
 }

@@ -4,7 +4,8 @@ local execution = require "record.execution"
 
 define.fn {
   name = "ff_follow_stream",
-  doc = "Marks an execution whose stream someone follows, so that the end of an attempt and the start of the next are announced.",
+  doc = "Marks an execution whose stream someone follows, so that the end of an attempt and the start of the next are "
+    .. "announced.",
   flags = { "allow-oom" },
   args = { execution_id = "execution_id" },
   reply = { following = {} },

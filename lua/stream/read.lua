@@ -22,16 +22,26 @@ local function bounds(tx, rec, found, a)
 end
 
 -- How a stream ends that no attempt ever wrote to, by the outcome of its execution.
-local ends_without_attempt = { failed = "failed", cancelled = "cancelled", expired = "interrupted", skipped = "cancelled", success = "succeeded" }
+local ends_without_attempt = {
+  failed = "failed", cancelled = "cancelled", expired = "interrupted", skipped = "cancelled", success = "succeeded",
+}
 
 define.fn {
   name = "ff_read_stream",
-  doc = "Frames of one attempt after an id, or from and to ids included; a time stands for the frames written then; the latest attempt when none is named. One call answers a page of bounded size; `more` says whether to go on after the last id.",
+  doc = "Frames of one attempt after an id, or from and to ids included; a time stands for the frames written then; "
+    .. "the latest attempt when none is named. One call answers a page of bounded size; `more` says whether to go on "
+    .. "after the last id.",
   flags = { "no-writes" },
   weight = "limit",
-  args = { execution_id = "execution_id", attempt_index = "attempt_index?", after = "stream_id?", from = "stream_id?", to = "stream_id?", limit = "stream_limit" },
+  args = {
+    execution_id = "execution_id", attempt_index = "attempt_index?", after = "stream_id?", from = "stream_id?",
+    to = "stream_id?", limit = "stream_limit",
+  },
   reply = {
-    page = { frames = "[frame]", more = "bool", attempt_index = "attempt_index?", latest_attempt = "attempt_index?", terminal = "bool", closed_at = "time_ms?", closed_reason = "attempt_state?" },
+    page = {
+      frames = "[frame]", more = "bool", attempt_index = "attempt_index?", latest_attempt = "attempt_index?",
+      terminal = "bool", closed_at = "time_ms?", closed_reason = "attempt_state?",
+    },
   },
   errs = { "execution_not_found", "attempt_not_found" },
   call = function(tx, a)
@@ -41,7 +51,9 @@ define.fn {
     local page = { frames = {}, more = false, latest_attempt = rec.attempt, terminal = rec.phase == "terminal" }
     if found == nil then
       -- An attempt yet to come has an empty stream; only one that cannot come is unknown.
-      if a.attempt_index and a.attempt_index > (rec.attempt or -1) + 1 then return reply.err("attempt_not_found", { attempt_index = a.attempt_index }) end
+      if a.attempt_index and a.attempt_index > (rec.attempt or -1) + 1 then
+        return reply.err("attempt_not_found", { attempt_index = a.attempt_index })
+      end
       if page.terminal then page.closed_at, page.closed_reason = rec.ended, ends_without_attempt[rec.outcome] end
       return reply.ok("page", page)
     end

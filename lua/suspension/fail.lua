@@ -14,9 +14,14 @@ define.fn {
   call = function(tx, a)
     local rec = execution.load(tx, a.execution_id)
     if rec == nil then return reply.err("execution_not_found") end
-    if rec.phase ~= "suspended" then return reply.err("execution_not_suspended", { lifecycle_phase = rec.phase, terminal_outcome = rec.outcome }) end
+    if rec.phase ~= "suspended" then
+      return reply.err("execution_not_suspended", { lifecycle_phase = rec.phase, terminal_outcome = rec.outcome })
+    end
     more.note_action(tx, rec, "fail", a.actor, a.reason)
-    finish.execution(tx, rec, "failed", { by = "operator", attempt_state = "failed", failure = { a.reason, a.category }, actor = a.actor, data = { "actor", a.actor } })
+    finish.execution(tx, rec, "failed", {
+      by = "operator", attempt_state = "failed", failure = { a.reason, a.category }, actor = a.actor,
+      data = { "actor", a.actor },
+    })
     return reply.ok("failed")
   end,
 }

@@ -14,7 +14,9 @@ define.fn {
   call = function(tx, a)
     local rec = execution.load(tx, a.execution_id)
     if rec == nil then return reply.err("execution_not_found") end
-    if rec.phase ~= "suspended" then return reply.err("execution_not_suspended", { lifecycle_phase = rec.phase, terminal_outcome = rec.outcome }) end
+    if rec.phase ~= "suspended" then
+      return reply.err("execution_not_suspended", { lifecycle_phase = rec.phase, terminal_outcome = rec.outcome })
+    end
     more.note_action(tx, rec, "resume", a.actor, a.reason)
     resume.execution(tx, rec, "operator", {}, a.actor)
     return reply.ok("resumed", { state = execution.public_state(rec) })

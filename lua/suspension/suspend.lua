@@ -23,25 +23,36 @@ local function replayed(tx, rec)
   for _, entry in ipairs(waitpoint.open(rec)) do ids[#ids + 1] = entry[1] end
   for _, wid in ipairs(ids) do
     local w = waitpoint.load(tx, wid)
-    if w and w.suspension == id then out[#out + 1] = { waitpoint_id = wid, key = w.key, state = w.state, expires_at = w.expires } end
+    if w and w.suspension == id then
+      out[#out + 1] = { waitpoint_id = wid, key = w.key, state = w.state, expires_at = w.expires }
+    end
   end
   return reply.ok("suspended", { suspension_id = id, waitpoints = out, timeout_at = rec.wait_until, replayed = true })
 end
 
 define.fn {
   name = "ff_suspend_execution",
-  doc = "Sets the running attempt aside until its condition is met. Adopts the attempt's pending waitpoints, all of them when `adopt` is absent; opens `otherwise` when there is no other. Early signals that are enough leave the lease as it is. `step` names the wait; whoever continues the attempt finds it in the resume.",
+  doc = "Sets the running attempt aside until its condition is met. Adopts the attempt's pending waitpoints, all of "
+    .. "them when `adopt` is absent; opens `otherwise` when there is no other. Early signals that are enough leave the "
+    .. "lease as it is. `step` names the wait; whoever continues the attempt finds it in the resume.",
   flags = { "allow-oom" },
   args = {
-    execution_id = "execution_id", fence = "fence", suspension_id = "suspension_id", reason = "suspension_reason", waitpoints = "new_waitpoints", adopt = "waitpoint_ids?",
-    otherwise = "new_waitpoint?", condition = "condition_nodes", timeout_ms = "duration_ms?", timeout_behavior = "timeout_behavior", review_waitpoint_id = "waitpoint_id?",
-    continuation = "continuation?", continuation_encoding = "encoding?", step = "step_name?",
+    execution_id = "execution_id", fence = "fence", suspension_id = "suspension_id", reason = "suspension_reason",
+    waitpoints = "new_waitpoints", adopt = "waitpoint_ids?", otherwise = "new_waitpoint?",
+    condition = "condition_nodes", timeout_ms = "duration_ms?", timeout_behavior = "timeout_behavior",
+    review_waitpoint_id = "waitpoint_id?", continuation = "continuation?", continuation_encoding = "encoding?",
+    step = "step_name?",
   },
   reply = {
-    suspended = { suspension_id = "suspension_id", waitpoints = "[open_waitpoint]", timeout_at = "time_ms?", replayed = "bool" },
+    suspended = {
+      suspension_id = "suspension_id", waitpoints = "[open_waitpoint]", timeout_at = "time_ms?", replayed = "bool",
+    },
     already_satisfied = { signals = "[signal]", more = "bool" },
   },
-  errs = { "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked", "waitpoint_not_found" },
+  errs = {
+    "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked",
+    "waitpoint_not_found",
+  },
   call = function(tx, a)
     local rec = execution.load(tx, a.execution_id)
     local refusal = fence.check(rec, a.fence, tx.now, "suspend")
@@ -52,6 +63,9 @@ define.fn {
     local wrong, outcome, refs = suspend.attempt(tx, rec, a)
     if wrong then return wrong end
     if outcome == "satisfied" then return satisfied(tx, rec, refs) end
-    return reply.ok("suspended", { suspension_id = a.suspension_id, waitpoints = waitpoint.typed_open(rec), timeout_at = rec.wait_until, replayed = false })
+    return reply.ok("suspended", {
+      suspension_id = a.suspension_id, waitpoints = waitpoint.typed_open(rec), timeout_at = rec.wait_until,
+      replayed = false,
+    })
   end,
 }

@@ -1,8 +1,8 @@
 -- Admission inside a claim: where quotas and budgets share the store with executions, they are asked on the way.
 --
--- An execution that asks is a candidate of `transition.ask`, with what it names (`quotas`, `budgets`) and what became of it so far:
--- `entered` lists the sets that took it in, `keep` those of them that stay with it while its attempt is set aside. `refused` is why it
--- has to wait, `undecided` that a quota or budget could not be asked.
+-- An execution that asks is a candidate of `transition.ask`, with what it names (`quotas`, `budgets`) and what became
+-- of it so far: `entered` lists the sets that took it in, `keep` those of them that stay with it while its attempt is
+-- set aside. `refused` is why it has to wait, `undecided` that a quota or budget could not be asked.
 local ask = require "transition.ask"
 local event = require "lib.event"
 local execution = require "record.execution"
@@ -15,15 +15,15 @@ local admit = {}
 
 local format = string.format
 
--- An execution that asks for what is `named` ({ quotas, budgets }), under the id of the lease it would get. `v` are the values of a
--- plain record, with its input.
+-- An execution that asks for what is `named` ({ quotas, budgets }), under the id of the lease it would get. `v` are the
+-- values of a plain record, with its input.
 function admit.asker(id, lease_id, grants, score, named, bytes, v, input)
   return {
-    execution_id = id, holder_id = lease_id, expires_at = holders.open_ended, fresh = true, number = (grants or 0) + 1, score = score,
-    named = named, entered = {}, bytes = bytes, v = v, input = input,
+    execution_id = id, holder_id = lease_id, expires_at = holders.open_ended, fresh = true, number = (grants or 0) + 1,
+    score = score, named = named, entered = {}, bytes = bytes, v = v, input = input,
     -- Set while it asks, and by its claim.
-    key = nil, weight = nil, estimate = nil, set = nil, member = nil, admitted = nil, wall = nil, refused = nil, undecided = nil, keep = nil,
-    place = nil, turn = nil, queue = nil,
+    key = nil, weight = nil, estimate = nil, set = nil, member = nil, admitted = nil, wall = nil, refused = nil,
+    undecided = nil, keep = nil, place = nil, turn = nil, queue = nil,
   }
 end
 
@@ -92,7 +92,10 @@ end
 
 local function budget_refused(_, one)
   local w = one.wall
-  return { budget_id = w.budget_id, dimension = w.dimension, refusal = w.refusal, used = w.used, limit = w.limit, rooms = w.rooms }
+  return {
+    budget_id = w.budget_id, dimension = w.dimension, refusal = w.refusal, used = w.used, limit = w.limit,
+    rooms = w.rooms,
+  }
 end
 
 -- Notes what was said. `answer` is nil when nothing could be asked, and false when there is nothing of that id.
@@ -131,8 +134,14 @@ end
 
 -- Asks every quota that is named, then every budget, the next only for what those before it let pass.
 function admit.all(tx, asking)
-  ask_all(tx, asking, "quotas", "quota_id", asks_quota, tx.route_of_quota, visit_quota, "waiting_for_quota", quota_refused)
-  ask_all(tx, asking, "budgets", "budget_id", asks_budget, tx.route_of_budget, ask.budget, "waiting_for_budget", budget_refused)
+  ask_all(
+    tx, asking, "quotas", "quota_id", asks_quota,
+    tx.route_of_quota, visit_quota, "waiting_for_quota", quota_refused
+  )
+  ask_all(
+    tx, asking, "budgets", "budget_id", asks_budget,
+    tx.route_of_budget, ask.budget, "waiting_for_budget", budget_refused
+  )
 end
 
 -- Notes with a record what took it in. It starts in the same plan.
@@ -148,8 +157,8 @@ function admit.withdraw(tx, one)
   return { withdrawn = true }
 end
 
--- An execution that was not let in waits, with the reason; one about which nothing was decided stays where it is. What let it in
--- before gets it back.
+-- An execution that was not let in waits, with the reason; one about which nothing was decided stays where it is. What
+-- let it in before gets it back.
 function admit.turn_away(tx, one)
   local rec = execution.load(tx, one.execution_id)
   rec.grants = one.number

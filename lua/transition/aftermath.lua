@@ -1,5 +1,5 @@
--- What the end of an execution means for others: the members that wait for it, its children, its parent, and a flow that runs in
--- its place.
+-- What the end of an execution means for others: the members that wait for it, its children, its parent, and a flow
+-- that runs in its place.
 local children = require "record.children"
 local event = require "lib.event"
 local execution = require "record.execution"
@@ -38,7 +38,8 @@ local function tell_parent(tx, rec)
   end
 end
 
--- The parent has ended: children that are not abandoned are cancelled, and those that have ended are kept by their own retention now.
+-- The parent has ended: children that are not abandoned are cancelled, and those that have ended are kept by their own
+-- retention now.
 function owed.steps.close(tx, rec, from, share)
   if rec.phase ~= "terminal" then return 0, nil end
   local ids = children.ids(tx, rec, from, share)
@@ -54,7 +55,10 @@ function owed.steps.close(tx, rec, from, share)
       elseif child.parent_close == "abandon" then
         execution.save(tx, child)
       else
-        finish.execution(tx, child, "cancelled", { by = "parent", attempt_state = "cancelled", failure = { "its parent ended", "cancelled" }, data = { "cause", "parent_ended" } })
+        finish.execution(tx, child, "cancelled", {
+          by = "parent", attempt_state = "cancelled", failure = { "its parent ended", "cancelled" },
+          data = { "cause", "parent_ended" },
+        })
       end
     end
   end
@@ -74,7 +78,10 @@ function aftermath.of(tx, rec)
     if nested and nested.ended == nil and nested.stop == nil then
       -- The flow inside is as gentle as the cancel that reached its member.
       local outer = rec.flow_id and flow.stopped(flow.load(tx, rec.flow_id))
-      stop.flow(tx, nested, { policy = outer and outer.policy or "cancel_all", reason = "its member ended: " .. rec.outcome, outcome = "cancelled", data = { "cause", "member_ended" } })
+      stop.flow(tx, nested, {
+        policy = outer and outer.policy or "cancel_all", reason = "its member ended: " .. rec.outcome,
+        outcome = "cancelled", data = { "cause", "member_ended" },
+      })
     end
   end)
 end

@@ -1,8 +1,8 @@
 -- What quotas and budgets say to executions that are about to start.
 --
--- A candidate is { execution_id, holder_id, expires_at } with what it asks for. A fresh one was never asked for under its holder id.
--- What is said is noted with it: `admitted`, or `wall`, which is what is in the way. Neither is there for one whose grant has run out,
--- and for a late copy of an older request: these neither enter nor wait.
+-- A candidate is { execution_id, holder_id, expires_at } with what it asks for. A fresh one was never asked for under
+-- its holder id. What is said is noted with it: `admitted`, or `wall`, which is what is in the way. Neither is there
+-- for one whose grant has run out, and for a late copy of an older request: these neither enter nor wait.
 local budget = require "record.budget"
 local budget_holds = require "record.budget_holds"
 local holders = require "index.holders"
@@ -23,8 +23,8 @@ local function decide(tx, k, c)
   end
   if c.expires_at <= tx.now then return end
   local use = room.refusal(tx, k, c.weight)
-  -- It was refused under this very grant or a later one: a copy of that request comes late. Its execution waits in line and is
-  -- called; taken in now, it would stand in nobody's line and hold a place for nobody.
+  -- It was refused under this very grant or a later one: a copy of that request comes late. Its execution waits in line
+  -- and is called; taken in now, it would stand in nobody's line and hold a place for nobody.
   if room.outdated(k, c, use == nil) then return end
   use = use or room.others_first(tx, k, c)
   if use == nil then
@@ -60,7 +60,10 @@ end
 -- Budgets ---------------------------------------------------------------------------------------
 
 local function wall(kind, b, wrong)
-  return { refusal = kind, budget_id = b.id, dimension = wrong and wrong.dimension, used = wrong and wrong.used, limit = wrong and wrong.limit, rooms = b.rooms }
+  return {
+    refusal = kind, budget_id = b.id, dimension = wrong and wrong.dimension, used = wrong and wrong.used,
+    limit = wrong and wrong.limit, rooms = b.rooms,
+  }
 end
 
 -- The first dimension, in the order of the names, that the budget does not have.

@@ -8,7 +8,8 @@ local grant = require "transition.grant"
 
 local block = {}
 
--- `b`: { execution_id, grant_id, reason, detail, unheld }. Answers "already" when it waits for that, a refusal, or nil when done.
+-- `b`: { execution_id, grant_id, reason, detail, unheld }. Answers "already" when it waits for that, a refusal, or nil
+-- when done.
 function block.one(tx, b)
   local rec = execution.load(tx, b.execution_id)
   if rec == nil then return reply.err("execution_not_found") end

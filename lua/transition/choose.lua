@@ -23,14 +23,16 @@ local function covered_queues(tx, path, capabilities, admission)
   local names = { "any" }
   for _, entry in ipairs(queues.all(tx, path)) do
     if #names >= limits.queues_per_claim_max then break end
-    if (admission or not entry.admission) and queues.covered(entry.requires, capabilities) then names[#names + 1] = entry.queue end
+    if (admission or not entry.admission) and queues.covered(entry.requires, capabilities) then
+      names[#names + 1] = entry.queue
+    end
   end
   return names
 end
 
--- The candidates of one queue: a page of ids and scores in turn, as the store has them. `at` is the place of the next one, `passed`
--- how many could not start and still stand at the head, `asking` how many stand there until they are let in or not, `more` that there
--- may be others behind the page.
+-- The candidates of one queue: a page of ids and scores in turn, as the store has them. `at` is the place of the next
+-- one, `passed` how many could not start and still stand at the head, `asking` how many stand there until they are let
+-- in or not, `more` that there may be others behind the page.
 local function read_page(tx, found, q)
   q.page = tx:zrange(q.key, "-inf", eligible_below, "BYSCORE", "LIMIT", q.passed + q.asking, found.size, "WITHSCORES")
   q.at, q.more = 1, #q.page == 2 * found.size
@@ -48,7 +50,9 @@ function choose.candidates(tx, copy, capabilities, want, admission)
   local prefers = lane.recall(tx, copy, "prefers") ~= nil and next(capabilities) ~= nil
   local found = { queues = {}, size = want + (prefers and limits.prefer_window or 1), prefers = prefers }
   for i, name in ipairs(names) do
-    local q = { name = name, key = keys.queue(tx, copy.path, name), passed = 0, asking = 0, admission = queues.admits(name) }
+    local q = {
+      name = name, key = keys.queue(tx, copy.path, name), passed = 0, asking = 0, admission = queues.admits(name),
+    }
     read_page(tx, found, q)
     found.queues[i] = q
   end
@@ -116,7 +120,8 @@ local function ahead(tx, found, count)
   return entries
 end
 
--- In a lane with preferences: the best liked among the first sixteen of the same priority. It moves to the head of its queue's page.
+-- In a lane with preferences: the best liked among the first sixteen of the same priority. It moves to the head of its
+-- queue's page.
 local function best_liked(tx, found, capabilities)
   local entries = ahead(tx, found, limits.prefer_window)
   local best, most, priority = nil, -1, nil
@@ -132,7 +137,9 @@ local function best_liked(tx, found, capabilities)
   best = best or entries[1]
   if best == nil then return nil end
   local q, page = best.queue, best.queue.page
-  for at = best.at, q.at + 2, -2 do page[at], page[at + 1], page[at - 2], page[at - 1] = page[at - 2], page[at - 1], page[at], page[at + 1] end
+  for at = best.at, q.at + 2, -2 do
+    page[at], page[at + 1], page[at - 2], page[at - 1] = page[at - 2], page[at - 1], page[at], page[at + 1]
+  end
   return q
 end
 
@@ -145,7 +152,8 @@ function choose.take(tx, found, copy, capabilities)
   return q.page[q.at - 2], q
 end
 
--- After taking: remembers for each queue whether dispatchers will come back for the rest, and answers the next head's score.
+-- After taking: remembers for each queue whether dispatchers will come back for the rest, and answers the next head's
+-- score.
 function choose.remember_rest(tx, copy, found)
   local list = found.queues
   for i = 1, #list do

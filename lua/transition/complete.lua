@@ -13,7 +13,9 @@ function complete.one(tx, c)
   local rec = execution.load(tx, c.execution_id)
   local refusal = fence.check(rec, c.fence, tx.now, "complete")
   if refusal then return refusal end
-  finish.execution(tx, rec, "success", { by = "complete", attempt_state = "succeeded", result = c.result, result_encoding = c.result_encoding })
+  finish.execution(tx, rec, "success", {
+    by = "complete", attempt_state = "succeeded", result = c.result, result_encoding = c.result_encoding,
+  })
 end
 
 return complete

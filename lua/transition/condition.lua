@@ -1,13 +1,14 @@
 -- What a suspension waits for: a tree of conditions over signals.
 --
--- A condition is open while neither it nor one above it is satisfied. An arriving signal counts for every open leaf that names it;
--- when none took it, it counts for the first open leaf without a name that it fits, leaves of its own waitpoint first. So two
--- conditions never share a signal unless they name the same one.
+-- A condition is open while neither it nor one above it is satisfied. An arriving signal counts for every open leaf
+-- that names it; when none took it, it counts for the first open leaf without a name that it fits, leaves of its own
+-- waitpoint first. So two conditions never share a signal unless they name the same one.
 local limits = require "lib.limits"
 
 local condition = {}
 
--- Stored node: { op, parent or false, name or false, waitpoint key or false, n, over or false, taken = list of { stream id, who } }.
+-- Stored node: { op, parent or false, name or false, waitpoint key or false, n, over or false, taken = list of { stream
+-- id, who } }.
 local OP, PARENT, NAME, WAITPOINT, N, OVER, TAKEN = 1, 2, 3, 4, 5, 6, 7
 
 local function is_leaf(op) return op == "signal" or op == "count" end
@@ -23,13 +24,18 @@ local function node_problem(nodes, i, depth)
     if is_leaf(parent.op) then return "has a parent that holds no conditions" end
     depth[i] = depth[node.parent + 1] + 1
   end
-  if depth[i] > limits.condition_depth_max then return string.format("is deeper than %d", limits.condition_depth_max) end
+  if depth[i] > limits.condition_depth_max then
+    return string.format("is deeper than %d", limits.condition_depth_max)
+  end
   if node.op == "count" and (node.n == nil or node.over == nil) then return "must say n and over" end
   if node.op ~= "count" and (node.n or node.over) then return "has n or over, which belong to a count" end
-  if not is_leaf(node.op) and (node.name or node.waitpoint) then return "has a name or a waitpoint, which belong to a signal or a count" end
+  if not is_leaf(node.op) and (node.name or node.waitpoint) then
+    return "has a name or a waitpoint, which belong to a signal or a count"
+  end
 end
 
--- The field and the problem of a tree that cannot be waited for, or nil. `keys` is the set of waitpoint keys it may name.
+-- The field and the problem of a tree that cannot be waited for, or nil. `keys` is the set of waitpoint keys it may
+-- name.
 function condition.problem(nodes, keys)
   local depth, leaves, children = {}, 0, {}
   for i, node in ipairs(nodes) do
@@ -37,12 +43,18 @@ function condition.problem(nodes, keys)
     if text then return string.format("condition[%d]", i - 1), text end
     if node.parent then children[node.parent + 1] = true end
     if is_leaf(node.op) then leaves = leaves + 1 end
-    if node.waitpoint and not keys[node.waitpoint] then return string.format("condition[%d].waitpoint", i - 1), "is not the key of a waitpoint of this suspension" end
+    if node.waitpoint and not keys[node.waitpoint] then
+      return string.format("condition[%d].waitpoint", i - 1), "is not the key of a waitpoint of this suspension"
+    end
   end
   for i, node in ipairs(nodes) do
-    if not is_leaf(node.op) and not children[i] then return string.format("condition[%d]", i - 1), "holds no conditions" end
+    if not is_leaf(node.op) and not children[i] then
+      return string.format("condition[%d]", i - 1), "holds no conditions"
+    end
   end
-  if leaves > limits.condition_leaves_max then return "condition", string.format("must hold at most %d leaves, got %d", limits.condition_leaves_max, leaves) end
+  if leaves > limits.condition_leaves_max then
+    return "condition", string.format("must hold at most %d leaves, got %d", limits.condition_leaves_max, leaves)
+  end
 end
 
 -- The state of a tree nothing has arrived for; without nodes any signal satisfies it.
@@ -50,7 +62,10 @@ function condition.new(nodes)
   if #nodes == 0 then return { { "signal", false, false, false, 1, false, {} } } end
   local state = {}
   for i, node in ipairs(nodes) do
-    state[i] = { node.op, node.parent or false, node.name or false, node.waitpoint or false, node.op == "count" and node.n or 1, node.over or false, {} }
+    state[i] = {
+      node.op, node.parent or false, node.name or false, node.waitpoint or false, node.op == "count" and node.n or 1,
+      node.over or false, {},
+    }
   end
   return state
 end
@@ -97,8 +112,8 @@ local function take(node, s)
   node[TAKEN][#node[TAKEN] + 1] = { s.ref, node[OVER] == "waitpoints" and s.waitpoint_id or s.who }
 end
 
--- `s`: { ref, name, key, waitpoint_id, who }; `who` is the approver the token was made for. Answers whether it counted and whether
--- the tree is satisfied now.
+-- `s`: { ref, name, key, waitpoint_id, who }; `who` is the approver the token was made for. Answers whether it counted
+-- and whether the tree is satisfied now.
 function condition.arrive(state, s)
   local done = evaluate(state)
   if done[1] then return false, true end
@@ -112,7 +127,9 @@ function condition.arrive(state, s)
   for pass = 1, 2 do
     for i, node in ipairs(state) do
       local bound = node[WAITPOINT] ~= false
-      if not counted and is_leaf(node[OP]) and not node[NAME] and bound == (pass == 1) and is_open(state, done, i) and takes(node, s) then
+      if not counted and is_leaf(node[OP]) and not node[NAME] and bound == (pass == 1) and is_open(state, done, i)
+        and takes(node, s)
+      then
         take(node, s)
         counted = true
       end

@@ -26,8 +26,14 @@ end
 function consume.one(tx, holder, capabilities, g)
   local rec = execution.load(tx, g.execution_id)
   if rec == nil then return nil, reply.err("execution_not_found") end
-  if rec.phase == "active" and rec.lease_id == g.lease_id and rec.worker == holder.instance and tx.now < rec.lease_until then return rec, true end
-  if not grant.open(rec, g.grant_id, tx.now) or rec.grant_worker ~= holder.instance or not start.possible(rec, tx.now) or start.stopped(tx, rec) then
+  if rec.phase == "active" and rec.lease_id == g.lease_id and rec.worker == holder.instance
+    and tx.now < rec.lease_until
+  then
+    return rec, true
+  end
+  if not grant.open(rec, g.grant_id, tx.now) or rec.grant_worker ~= holder.instance or not start.possible(rec, tx.now)
+    or start.stopped(tx, rec)
+  then
     return nil, reply.err("grant_not_found", { grant_id = g.grant_id })
   end
   if leases.held(tx, holder.instance, { g.lease_id }) then

@@ -12,14 +12,19 @@ local runnable = require "transition.runnable"
 local due = {}
 
 local function expire(tx, rec, cause)
-  finish.execution(tx, rec, "expired", { by = "deadline", attempt_state = "interrupted", failure = { cause .. " passed", cause } })
+  finish.execution(tx, rec, "expired", {
+    by = "deadline", attempt_state = "interrupted", failure = { cause .. " passed", cause },
+  })
 end
 
 local function active(tx, rec, draw)
   local now = tx.now
   local timed_out = rec.timeout_at and rec.timeout_at <= now
   if timed_out and rec.timeout_at <= rec.lease_until then
-    return retry.after_failure(tx, rec, { by = "timed_out", attempt_state = "timed_out", reason = "attempt timeout passed", category = "timeout", draw = draw })
+    return retry.after_failure(tx, rec, {
+      by = "timed_out", attempt_state = "timed_out", reason = "attempt timeout passed", category = "timeout",
+      draw = draw,
+    })
   end
   if rec.lease_until <= now then return interrupt.lost(tx, rec, "expired") end
   if rec.open_due and rec.open_due <= now then return resume.close_expired(tx, rec) end
@@ -68,7 +73,9 @@ function due.fire(tx, rec, draw)
   if rec.deadline and rec.deadline <= now then return expire(tx, rec, "deadline") end
   -- The grace of a cancel is over, wherever the attempt is by now.
   if rec.cancel_by and rec.cancel_by <= now then
-    return finish.execution(tx, rec, "cancelled", { by = "operator", attempt_state = "cancelled", failure = { rec.cancel_reason or "", "cancelled" } })
+    return finish.execution(tx, rec, "cancelled", {
+      by = "operator", attempt_state = "cancelled", failure = { rec.cancel_reason or "", "cancelled" },
+    })
   end
   if rec.phase == "active" then return active(tx, rec, draw) end
   if rec.phase == "suspended" then return suspended(tx, rec) end

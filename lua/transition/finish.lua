@@ -8,7 +8,10 @@ local webhook = require "record.webhook"
 
 local finish = {}
 
-local events = { success = "execution.completed", failed = "execution.failed", cancelled = "execution.cancelled", expired = "execution.expired", skipped = "execution.skipped" }
+local events = {
+  success = "execution.completed", failed = "execution.failed", cancelled = "execution.cancelled",
+  expired = "execution.expired", skipped = "execution.skipped",
+}
 
 local function store_result(tx, rec, result, encoding)
   if result == nil then return end
@@ -21,7 +24,8 @@ local function store_result(tx, rec, result, encoding)
   end
 end
 
--- `how`: by (what ended a live lease), at (when, if not now), attempt_state, failure { reason, category }, result, result_encoding, actor, data.
+-- `how`: by (what ended a live lease), at (when, if not now), attempt_state, failure { reason, category }, result,
+-- result_encoding, actor, data.
 function finish.execution(tx, rec, outcome, how)
   if rec.phase == "active" then
     rec.ended_by = how.by

@@ -17,7 +17,8 @@ local function leave_alone(tx, id, item)
   return true
 end
 
--- Takes holders out of a quota, those that never ran (`unused`) with what their start took. Answers how many there were.
+-- Takes holders out of a quota, those that never ran (`unused`) with what their start took. Answers how many there
+-- were.
 function give_back.quota(tx, id, items)
   local q = quota.load(tx, id)
   local known, order, count = {}, {}, 0

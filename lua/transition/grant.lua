@@ -11,8 +11,8 @@ function grant.asked_as(rec)
 end
 
 -- No execution has two grants of one id, however late a copy of a request comes: what the first of them still owes
--- would undo what the second was admitted to. `copy` is the lane's: with the execution it says which sets must be entered
--- before the grant is consumed.
+-- would undo what the second was admitted to. `copy` is the lane's: with the execution it says which sets must be
+-- entered before the grant is consumed.
 function grant.give(tx, rec, id, instance, ttl_ms, copy)
   local count = rec.grants or 0
   rec.grants = count + 1
@@ -23,8 +23,9 @@ end
 
 function grant.typed(rec)
   return {
-    execution_id = rec.id, grant_id = rec.grant, expires_at = rec.grant_until, lane = execution.lane(rec), kind = rec.kind, score = rec.score, number = rec.grants,
-    budgets = holds.asked_budgets(rec), quotas = holds.asked_quotas(rec), holder_sets = holds.sets(rec),
+    execution_id = rec.id, grant_id = rec.grant, expires_at = rec.grant_until, lane = execution.lane(rec),
+    kind = rec.kind, score = rec.score, number = rec.grants, budgets = holds.asked_budgets(rec),
+    quotas = holds.asked_quotas(rec), holder_sets = holds.sets(rec),
   }
 end
 

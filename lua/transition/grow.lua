@@ -31,14 +31,21 @@ end
 -- What a member shares with its flow and with nobody else.
 local function place_of(f, m)
   local _, _, budgets = flow.defaults(f)
-  return { flow_id = f.id, key = m.key, number = f.last + 1, inbound = m.inbound, nested = m.nested, budgets = budgets, deadline = f.deadline }
+  return {
+    flow_id = f.id, key = m.key, number = f.last + 1, inbound = m.inbound, nested = m.nested, budgets = budgets,
+    deadline = f.deadline,
+  }
 end
 
 -- Makes one member, hidden for now; answers { id, rec, duplicate } or nil and the refusal.
 local function member(tx, f, m, at)
   local s = m.submission
-  if string.sub(s.execution_id, -4) ~= string.sub(f.id, -4) then return nil, invalid(at .. ".submission.execution_id", "must end like the flow's id: they share a partition") end
-  if s.namespace ~= f.namespace then return nil, invalid(at .. ".submission.namespace", "must be the flow's, " .. f.namespace) end
+  if string.sub(s.execution_id, -4) ~= string.sub(f.id, -4) then
+    return nil, invalid(at .. ".submission.execution_id", "must end like the flow's id: they share a partition")
+  end
+  if s.namespace ~= f.namespace then
+    return nil, invalid(at .. ".submission.namespace", "must be the flow's, " .. f.namespace)
+  end
   local field, problem = inbound_problem(m.inbound)
   if field then return nil, invalid(at .. ".inbound." .. field, problem) end
   local known = flow.member_id(tx, f, m.key)
@@ -50,13 +57,19 @@ local function member(tx, f, m, at)
   if f.stored >= limits.members_max then return nil, reply.err("flow_full", { members_max = limits.members_max }) end
   local nested = m.nested and flow.load(tx, m.nested)
   if m.nested then
-    if nested == nil or nested.parent ~= s.execution_id or nested.sealed then return nil, invalid(at .. ".nested", "must be an unsealed flow made for this member") end
+    if nested == nil or nested.parent ~= s.execution_id or nested.sealed then
+      return nil, invalid(at .. ".nested", "must be an unsealed flow made for this member")
+    end
   end
   local place = place_of(f, m)
   local answer = submit.repeated(tx, s, place)
   if answer and answer.err then return nil, answer end
   -- An id or a key that belongs to someone else already.
-  if answer then return nil, reply.err("idempotency_conflict", { field = at .. ".submission", execution_id = answer.fields.execution_id }) end
+  if answer then
+    return nil, reply.err("idempotency_conflict", {
+      field = at .. ".submission", execution_id = answer.fields.execution_id,
+    })
+  end
   local rec, refusal = submit.new(tx, s, place)
   if refusal then return nil, refusal end
   if nested then
@@ -86,7 +99,8 @@ function grow.members(tx, f, list)
 end
 
 local function started(rec)
-  return rec.phase ~= "runnable" or (rec.attempt ~= nil and rec.next ~= "replay") or rec.grant ~= nil or rec.reason == "waiting_for_children"
+  return rec.phase ~= "runnable" or (rec.attempt ~= nil and rec.next ~= "replay") or rec.grant ~= nil
+    or rec.reason == "waiting_for_children"
 end
 
 -- Stores an edge on both sides. `up` and `down` are saved by those who call.
@@ -107,8 +121,9 @@ local function store(tx, up, down, e)
   return edge
 end
 
--- `fresh` is the set of members made in this call. An edge between members that were there must not close a cycle: `checked` says
--- that the caller looked at the graph as it is; without it the edge must lead forward, in a flow whose edges all do.
+-- `fresh` is the set of members made in this call. An edge between members that were there must not close a cycle:
+-- `checked` says that the caller looked at the graph as it is; without it the edge must lead forward, in a flow whose
+-- edges all do.
 local function edge(tx, f, e, at, fresh, checked)
   local from, to = flow.member_id(tx, f, e.from), flow.member_id(tx, f, e.to)
   if from == nil then return nil, invalid(at .. ".from", "is not the key of a member: " .. e.from) end
@@ -119,15 +134,23 @@ local function edge(tx, f, e, at, fresh, checked)
   if number then
     local known = dependencies.edge(tx, from, number)
     if known.on == e.on and known.pass_as == e.pass_as then return { up = up, down = down } end
-    return nil, reply.err("idempotency_conflict", { field = at, problem = "there is another edge between these members" })
+    return nil, reply.err("idempotency_conflict", {
+      field = at, problem = "there is another edge between these members",
+    })
   end
   local forward = up.number < down.number
   if not checked then
     if not forward then return nil, reply.err("cycle_detected", { field = at, key = e.to }) end
-    if not fresh[to] and (f.sealed or f.backward) then return nil, reply.err("flow_changed", { version = f.version }) end
+    if not fresh[to] and (f.sealed or f.backward) then
+      return nil, reply.err("flow_changed", { version = f.version })
+    end
   end
-  if not fresh[to] and not down.hidden and started(down) then return nil, reply.err("member_started", { field = at .. ".to", key = e.to, execution_id = to }) end
-  if e.pass_as and tx:hget(keys.passed(tx, to), e.pass_as) then return nil, invalid(at .. ".pass_as", "is passed by another edge") end
+  if not fresh[to] and not down.hidden and started(down) then
+    return nil, reply.err("member_started", { field = at .. ".to", key = e.to, execution_id = to })
+  end
+  if e.pass_as and tx:hget(keys.passed(tx, to), e.pass_as) then
+    return nil, invalid(at .. ".pass_as", "is passed by another edge")
+  end
   if not forward then f.backward = 1 end
   return { up = up, down = down, edge = store(tx, up, down, e) }
 end
@@ -155,12 +178,14 @@ function grow.edges(tx, f, list, fresh, checked)
   return made
 end
 
--- What new edges mean, once the members are visible: those from ended upstreams resolve at once, and a member that could have run
--- may have to wait again.
+-- What new edges mean, once the members are visible: those from ended upstreams resolve at once, and a member that
+-- could have run may have to wait again.
 function grow.count(tx, f, made)
   for _, one in ipairs(made) do
     local up, down = one.up, one.down
-    if not down.hidden and down.reason ~= "held_by_operator" and down.phase == "runnable" and dependencies.waits(down) and down.reason ~= "waiting_for_dependencies" then
+    if not down.hidden and down.reason ~= "held_by_operator" and down.phase == "runnable" and dependencies.waits(down)
+      and down.reason ~= "waiting_for_dependencies"
+    then
       down.start_by = nil
       runnable.settle(tx, down)
       execution.save(tx, down)

@@ -22,7 +22,11 @@ function interrupt.handed_back(tx, rec, by, delay_until, kind)
   rec.next, rec.delay = "reclaim", delay_until
   runnable.settle(tx, rec)
   execution.save(tx, rec)
-  if delay_until then event.of_execution(tx, rec, kind, "delay_until", delay_until) else event.of_execution(tx, rec, kind) end
+  if delay_until then
+    event.of_execution(tx, rec, kind, "delay_until", delay_until)
+  else
+    event.of_execution(tx, rec, kind)
+  end
 end
 
 -- The lease was lost: the execution is offered again at once, or ends poisoned when that happened too often in a row.

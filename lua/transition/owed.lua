@@ -1,5 +1,6 @@
--- What a transition owes other records of its partition: done at once as far as one call's share goes, the rest is kept with the
--- record that owes it and paid by whoever fires timers. Work that leads to more work waits in line: a deep flow is not a deep call.
+-- What a transition owes other records of its partition: done at once as far as one call's share goes, the rest is kept
+-- with the record that owes it and paid by whoever fires timers. Work that leads to more work waits in line: a deep
+-- flow is not a deep call.
 local limits = require "lib.limits"
 local execution = require "record.execution"
 local flow = require "record.flow"
@@ -7,8 +8,8 @@ local timers = require "index.timers"
 
 local owed = {}
 
--- Kind of work -> function(tx, rec, from, share) that does it from a place on and answers how many records it touched and where it
--- stopped, or nil when it is done. Filled by those who know how.
+-- Kind of work -> function(tx, rec, from, share) that does it from a place on and answers how many records it touched
+-- and where it stopped, or nil when it is done. Filled by those who know how.
 owed.steps = {}
 -- function(tx, flow) that looks whether a flow has ended; filled as above.
 owed.settle_flow = nil

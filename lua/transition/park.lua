@@ -37,7 +37,9 @@ function park.execution(tx, rec, action, reason, detail)
   if action == "suspend" then return suspend(tx, rec, detail) end
   if action == "block" then return block(tx, rec, detail) end
   if action == "cancel" then
-    return finish.execution(tx, rec, "cancelled", { by = "budget", attempt_state = "cancelled", failure = { reason, "budget" } })
+    return finish.execution(tx, rec, "cancelled", {
+      by = "budget", attempt_state = "cancelled", failure = { reason, "budget" },
+    })
   end
   finish.execution(tx, rec, "failed", { by = "budget", attempt_state = "failed", failure = { reason, "budget" } })
 end

@@ -1,6 +1,6 @@
--- Pays what the operations of a list owe to other partitions of the same store, in the same call: what was held against quotas and
--- budgets comes back, and a quota with room calls those that wait for it. On a cluster these are other nodes, and the partition's
--- outbox owes them.
+-- Pays what the operations of a list owe to other partitions of the same store, in the same call: what was held against
+-- quotas and budgets comes back, and a quota with room calls those that wait for it. On a cluster these are other
+-- nodes, and the partition's outbox owes them.
 local execution = require "record.execution"
 local give_back = require "transition.give_back"
 local holds = require "record.holds"
@@ -67,14 +67,19 @@ end
 -- Gives back to one quota or budget; what it cannot take is owed by the outbox of the partition that owes it.
 local function release(tx, group)
   local work, route = give_back.budget, nil
-  if group.what == "quota" then work, route = give_back.quota, tx:route_of_quota(group.id) else route = tx:route_of_budget(group.id) end
+  if group.what == "quota" then
+    work, route = give_back.quota, tx:route_of_quota(group.id)
+  else
+    route = tx:route_of_budget(group.id)
+  end
   if tx:pay(route, group.items[1], work, group.id, group.items) then return end
   for _, debt in ipairs(group.items) do
     tx:pay(debt.home, debt, holds.owe_later, debt.execution_id, debt.holder_id, debt.set, debt.unused)
   end
 end
 
--- What is paid may be followed by more that is owed: a release by a call, the call of one that is gone by the call of the next.
+-- What is paid may be followed by more that is owed: a release by a call, the call of one that is gone by the call of
+-- the next.
 function pay.all(tx)
   while tx:owing() > 0 do
     for _, group in ipairs(grouped(tx, tx:settle_debts())) do

@@ -1,7 +1,7 @@
--- The three transitions that most executions make, for those that are nothing special: submitted with what every submission says,
--- started for the first time, completed. Each reads and packs the record's values by their places, without a table of them, and plans
--- its writes at once. Whatever is not plain is left to the general transitions, which would do the same step by step: a test runs
--- both ways and compares what is stored.
+-- The three transitions that most executions make, for those that are nothing special: submitted with what every
+-- submission says, started for the first time, completed. Each reads and packs the record's values by their places,
+-- without a table of them, and plans its writes at once. Whatever is not plain is left to the general transitions,
+-- which would do the same step by step: a test runs both ways and compares what is stored.
 local keys = require "lib.keys"
 local admit = require "transition.admit"
 local asks = require "record.asks"
@@ -51,7 +51,11 @@ function plain.submit(tx, s)
     if not named then return nil end
   end
   local copy = lane.load(tx, path)
-  if copy == nil or copy.state ~= "active" or copy.max_depth or copy.fairness ~= "fifo" or copy.retry or copy.attempt_timeout_ms then return nil end
+  if copy == nil or copy.state ~= "active" or copy.max_depth or copy.fairness ~= "fifo" or copy.retry
+    or copy.attempt_timeout_ms
+  then
+    return nil
+  end
   local id, kind, now, input = s.execution_id, s.kind, tx.now, s.input
   local key = keys.core(tx, id)
   if tx:record(key) then return nil end
@@ -59,14 +63,17 @@ function plain.submit(tx, s)
   local score = now - prio * copy.priority_weight
   local has_input, retention = input and input ~= "", s.retention_ms or copy.retention_ms or week_ms
   tx:set(key, pack({
-    path, kind, now, queue, retention, "runnable", prio, score, now, false, s.body_digest, has_input and 1 or false, false, named, false,
+    path, kind, now, queue, retention, "runnable", prio, score, now, false, s.body_digest, has_input and 1 or false,
+    false, named, false,
   }))
   local fresh = named and queues.joined(tx, path, queue)
   if has_input then tx:set(key .. ":input", input) end
   tx:zadd(keys.queue(tx, path, queue), score, id)
   tx:zadd(keys.all(tx), now, id)
   tx:zadd(keys.kind(tx, kind), now, id)
-  if fresh or prio > 0 or lane.recall(tx, copy, home.quiet[queue]) == nil then tx:announce("ready", path, queue, score) end
+  if fresh or prio > 0 or lane.recall(tx, copy, home.quiet[queue]) == nil then
+    tx:announce("ready", path, queue, score)
+  end
   tx:note(pack({ "execution.submitted", now, path, kind, id, false, false, false, false, "state", "waiting" }))
   return created(id)
 end
@@ -90,7 +97,8 @@ local function lease(
   tx:hput(keys.leases(tx, worker), lease_id, id)
   local waited = now - waited_from
   tx:note(pack({
-    "execution.started", now, path, kind, id, false, 0, worker, tags, "attempt_type", "initial", "continues", false, "waited_ms", waited > 0 and waited or 0,
+    "execution.started", now, path, kind, id, false, 0, worker, tags, "attempt_type", "initial", "continues", false,
+    "waited_ms", waited > 0 and waited or 0,
   }))
   return record, wake
 end
@@ -103,13 +111,14 @@ local function start(
   local bytes = input and tx:get(key .. ":input") or ""
   if room and #bytes > room then return false end
   local record, wake = lease(
-    tx, key, id, holder, lease_id, attempt_id, created_at, path, kind, created_at, queue, retention, prio, score, digest, input, tags, false, false
+    tx, key, id, holder, lease_id, attempt_id, created_at,
+    path, kind, created_at, queue, retention, prio, score, digest, input, tags, false, false
   )
   return record, wake, bytes
 end
 
--- Leases an execution that never ran and is part of nothing. Answers nil when it is not plain, false when its input needs more than
--- the room there is, else the packed record, when it wakes, and its input.
+-- Leases an execution that never ran and is part of nothing. Answers nil when it is not plain, false when its input
+-- needs more than the room there is, else the packed record, when it wakes, and its input.
 function plain.start(tx, id, holder, lease_id, attempt_id, room)
   local key = keys.core(tx, id)
   local stored = tx:record(key)
@@ -122,8 +131,8 @@ local function listed(_, ...)
   return { ... }
 end
 
--- An execution that never ran, is part of nothing and needs admission, as it asks for it. Answers nil when it is not plain, or its
--- input needs more than the room there is.
+-- An execution that never ran, is part of nothing and needs admission, as it asks for it. Answers nil when it is not
+-- plain, or its input needs more than the room there is.
 function plain.asking(tx, id, lease_id, room)
   local key = keys.core(tx, id)
   local stored = tx:record(key)
@@ -139,7 +148,8 @@ end
 function plain.start_admitted(tx, one, holder, attempt_id)
   local v, id = one.v, one.execution_id
   return lease(
-    tx, keys.core(tx, id), id, holder, one.holder_id, attempt_id, v[3], v[1], v[2], v[3], v[4], v[5], v[7], v[8], v[11], v[12], v[13], v[14], holds.all
+    tx, keys.core(tx, id), id, holder, one.holder_id, attempt_id, v[3],
+    v[1], v[2], v[3], v[4], v[5], v[7], v[8], v[11], v[12], v[13], v[14], holds.all
   )
 end
 
@@ -162,22 +172,27 @@ local function complete(
   attempt, attempt_id, attempt_type, _, started, lease_id, epoch, worker, worker_id, lease_until, lease_ttl, _, ...
 )
   local f, now, id = c.fence, tx.now, c.execution_id
-  if phase ~= "active" or select("#", ...) > 0 or epoch ~= f.lease_epoch or lease_id ~= f.lease_id or attempt_id ~= f.attempt_id or now >= lease_until then
+  if phase ~= "active" or select("#", ...) > 0 or epoch ~= f.lease_epoch or lease_id ~= f.lease_id
+    or attempt_id ~= f.attempt_id or now >= lease_until
+  then
     return nil
   end
   if held and (held ~= holds.all or not owe_back(tx, id, lease_id, asks.open(named).sets)) then return nil end
   local result, wake = c.result, now + retention
   tx:set(key, pack({
     path, kind, created_at, queue, retention, "terminal", prio, score, now, wake, digest, input, tags, named, false,
-    attempt, attempt_id, attempt_type, "succeeded", started, lease_id, epoch, worker, worker_id, lease_until, lease_ttl, "complete",
-    now, "success", result or false,
+    attempt, attempt_id, attempt_type, "succeeded", started, lease_id, epoch, worker, worker_id, lease_until, lease_ttl,
+    "complete", now, "success", result or false,
   }))
   tx:zadd(keys.timers(tx), wake, id)
   tx:zrem(keys.queue(tx, path, queue), id)
   tx:zadd(keys.place(tx, path, "terminal"), created_at, id)
   tx:hdel(keys.leases(tx, worker), lease_id)
   local ran = now - floor(epoch / 1000)
-  tx:note(pack({ "execution.completed", now, path, kind, id, false, attempt, worker, tags, "ran_ms", ran > 0 and ran or 0, "took_ms", now - created_at }))
+  tx:note(pack({
+    "execution.completed", now, path, kind, id, false, attempt, worker, tags,
+    "ran_ms", ran > 0 and ran or 0, "took_ms", now - created_at,
+  }))
   return completed
 end
 

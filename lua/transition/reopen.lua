@@ -14,10 +14,15 @@ local reopen = {}
 
 -- Why the execution cannot run again, or nil.
 function reopen.refusal(tx, rec)
-  if rec.nested then return reply.err("invalid_argument", { field = "execution_id", problem = "is a flow: replay a member of " .. rec.nested }) end
+  if rec.nested then
+    return reply.err("invalid_argument", {
+      field = "execution_id", problem = "is a flow: replay a member of " .. rec.nested,
+    })
+  end
   local f = rec.flow_id and flow.load(tx, rec.flow_id)
   if not f or f.stop == nil then return nil end
-  -- A flow that failed with its first failure can go on once all of it has ended; one that an operator cancelled cannot.
+  -- A flow that failed with its first failure can go on once all of it has ended; one that an operator cancelled
+  -- cannot.
   if f.outcome == "failed" and f.ended then return nil end
   return reply.err("flow_terminal", { state = flow.state(f) })
 end
@@ -65,7 +70,8 @@ local function take_back(tx, f, up, e)
   d.decided = nil
   dependencies.store(down, d)
   if skipped then
-    down.phase, down.outcome, down.ended, down.failure, down.freed, down.bound, down.reached, down.halted = "runnable", nil, nil, nil, nil, 1, nil, nil
+    down.phase, down.outcome, down.ended, down.failure, down.freed, down.bound, down.reached, down.halted =
+      "runnable", nil, nil, nil, nil, 1, nil, nil
     execution.block(down, "waiting_for_dependencies", nil, tx.now)
     resolve.weigh(tx, f, down)
     event.of_execution(tx, down, "execution.reopened", "cause", up.key)

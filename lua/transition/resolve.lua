@@ -1,5 +1,5 @@
--- What the end of a member means for those that wait for it: edges are met or die, members become ready or are skipped, and so on
--- downstream; and what it means for the flow.
+-- What the end of a member means for those that wait for it: edges are met or die, members become ready or are skipped,
+-- and so on downstream; and what it means for the flow.
 local dependencies = require "record.dependencies"
 local event = require "lib.event"
 local execution = require "record.execution"
@@ -18,8 +18,8 @@ local function failed(rec)
   return rec.phase == "terminal" and (rec.outcome == "failed" or rec.outcome == "expired")
 end
 
--- A failure is taken up by an edge on failure or completion, or by an any_of or quorum that is satisfied without it. Kept with a
--- failed member: { taken up, members that may still take it up }.
+-- A failure is taken up by an edge on failure or completion, or by an any_of or quorum that is satisfied without it.
+-- Kept with a failed member: { taken up, members that may still take it up }.
 local function fault_of(rec)
   local f = rec.fault and cmsgpack.unpack(rec.fault) or { false, 0 }
   return { caught = f[1], hopes = f[2] }
@@ -68,7 +68,10 @@ function owed.steps.spare(tx, down, from, share)
   for _, item in ipairs(list) do
     local up = execution.load(tx, item.from)
     if up and up.phase ~= "terminal" and not needed_elsewhere(tx, up, down) then
-      finish.execution(tx, up, "cancelled", { by = "flow", attempt_state = "cancelled", failure = { "another one was faster", "cancelled" }, data = { "cause", "cancel_remaining" } })
+      finish.execution(tx, up, "cancelled", {
+        by = "flow", attempt_state = "cancelled", failure = { "another one was faster", "cancelled" },
+        data = { "cause", "cancel_remaining" },
+      })
     end
   end
   return #list, #list == share and from + share or nil
@@ -99,7 +102,10 @@ function owed.steps.hopes(tx, down, from, share)
 end
 
 local function too_much(d)
-  return { string.format("its upstreams pass %.0f bytes, at most %d fit", d.bytes, limits.passed_bytes_max), "passed_too_large" }
+  return {
+    string.format("its upstreams pass %.0f bytes, at most %d fit", d.bytes, limits.passed_bytes_max),
+    "passed_too_large",
+  }
 end
 
 -- Decides a member whose edges changed. Nothing is decided before the flow is sealed, nor once it is stopped.
@@ -111,7 +117,9 @@ function resolve.decide(tx, f, down, d)
   d.decided, d.hopes = decided, 0
   dependencies.store(down, d)
   if decided == "skip" then
-    finish.execution(tx, down, "skipped", { by = "flow", attempt_state = "cancelled", failure = { "its dependencies can no longer be met", "skipped" } })
+    finish.execution(tx, down, "skipped", {
+      by = "flow", attempt_state = "cancelled", failure = { "its dependencies can no longer be met", "skipped" },
+    })
   elseif d.bytes > limits.passed_bytes_max then
     finish.execution(tx, down, "failed", { by = "flow", attempt_state = "cancelled", failure = too_much(d) })
   else
@@ -124,7 +132,9 @@ function resolve.decide(tx, f, down, d)
       execution.save(tx, down)
     end
     local inbound = down.inbound
-    if inbound and inbound.on_satisfied == "cancel_remaining" and d.total > d.met + d.dead then owed.add(tx, down, "spare", 0) end
+    if inbound and inbound.on_satisfied == "cancel_remaining" and d.total > d.met + d.dead then
+      owed.add(tx, down, "spare", 0)
+    end
   end
   if hopes > 0 then owed.add(tx, down, "hopes", 0) end
 end
@@ -147,7 +157,8 @@ local function settle_edge(tx, up, e, d)
   end
 end
 
--- Who takes the failure of `up` up, as far as this edge goes. One that was resolved by an earlier run of it says so as well.
+-- Who takes the failure of `up` up, as far as this edge goes. One that was resolved by an earlier run of it says so as
+-- well.
 local function blame(up, e, down)
   local fault, race = fault_of(up), dependencies.is_race(down)
   local d = dependencies.load(down)
@@ -211,7 +222,9 @@ local function end_parent(tx, f)
   local rec = f.parent and execution.load(tx, f.parent, true)
   if rec == nil or rec.phase == "terminal" then return end
   local failure
-  if f.outcome ~= "completed" then failure = { "its flow " .. (f.outcome == "failed" and "failed" or "was cancelled"), "flow_" .. f.outcome } end
+  if f.outcome ~= "completed" then
+    failure = { "its flow " .. (f.outcome == "failed" and "failed" or "was cancelled"), "flow_" .. f.outcome }
+  end
   finish.execution(tx, rec, member_outcome[f.outcome], { by = "flow", attempt_state = "cancelled", failure = failure })
 end
 

@@ -29,12 +29,16 @@ local function escalate(tx, rec, w)
   -- The id was free when the suspension named it; whoever took it since keeps it.
   local review_id = w.review_id
   while waitpoint.load(tx, review_id) do review_id = ids.counted(review_id, 1) end
-  waitpoint.create(tx, rec, { waitpoint_id = review_id, key = "operator_review", tokens = {}, review = true }, "active", w.id)
+  waitpoint.create(tx, rec, {
+    waitpoint_id = review_id, key = "operator_review", tokens = {}, review = true,
+  }, "active", w.id)
   execution.save(tx, rec)
   event.of_execution(tx, rec, "execution.escalated", "suspension_id", w.id, "waitpoint_id", review_id)
 end
 
-local ends = { fail = { "failed", "failed" }, cancel = { "cancelled", "cancelled" }, expire = { "expired", "interrupted" } }
+local ends = {
+  fail = { "failed", "failed" }, cancel = { "cancelled", "cancelled" }, expire = { "expired", "interrupted" },
+}
 
 -- The suspension took too long: what its behavior says.
 function resume.timed_out(tx, rec, reason)
@@ -46,13 +50,18 @@ function resume.timed_out(tx, rec, reason)
     return resume.execution(tx, rec, "timeout", { ref })
   end
   local how = ends[w.behavior]
-  finish.execution(tx, rec, how[1], { by = "suspension_timeout", attempt_state = how[2], failure = { reason, "suspension_timeout" } })
+  finish.execution(tx, rec, how[1], {
+    by = "suspension_timeout", attempt_state = how[2], failure = { reason, "suspension_timeout" },
+  })
 end
 
--- Waitpoints whose time is over close. A suspension that nobody can answer any more, and that has no timeout, ends as if it had.
+-- Waitpoints whose time is over close. A suspension that nobody can answer any more, and that has no timeout, ends as
+-- if it had.
 function resume.close_expired(tx, rec)
   local closed = waitpoint.close(tx, rec, "expired", function(entry) return entry[3] and entry[3] <= tx.now end)
-  if rec.phase == "suspended" and rec.open == nil and rec.wait_until == nil then return resume.timed_out(tx, rec, "every waitpoint expired") end
+  if rec.phase == "suspended" and rec.open == nil and rec.wait_until == nil then
+    return resume.timed_out(tx, rec, "every waitpoint expired")
+  end
   execution.save(tx, rec)
   event.of_execution(tx, rec, "waitpoint.expired", "count", closed)
 end

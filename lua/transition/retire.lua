@@ -43,7 +43,11 @@ end
 function retire.execution(tx, rec, actor)
   lists.remove(tx, rec)
   remove(tx, rec)
-  if actor then event.of_execution(tx, rec, "execution.retired", "actor", actor) else event.of_execution(tx, rec, "execution.retired") end
+  if actor then
+    event.of_execution(tx, rec, "execution.retired", "actor", actor)
+  else
+    event.of_execution(tx, rec, "execution.retired")
+  end
 end
 
 -- A member nobody has seen goes without a word; so does the flow that would have run in its place.

@@ -23,14 +23,16 @@ local function allowed(policy, failures, category)
   return true
 end
 
--- `f`: { by, attempt_state, reason, category, retryable, retry_after_ms, draw }. Answers the time of the next attempt, or nil
--- when the execution failed for good.
+-- `f`: { by, attempt_state, reason, category, retryable, retry_after_ms, draw }. Answers the time of the next attempt,
+-- or nil when the execution failed for good.
 function retry.after_failure(tx, rec, f)
   local failures = (rec.failures or 0) + 1
   rec.failures = failures
   local policy = spec.retry(tx, rec)
   if f.retryable == false or not allowed(policy, failures, f.category) then
-    finish.execution(tx, rec, "failed", { by = f.by, attempt_state = f.attempt_state, failure = { f.reason, f.category } })
+    finish.execution(tx, rec, "failed", {
+      by = f.by, attempt_state = f.attempt_state, failure = { f.reason, f.category },
+    })
     return nil
   end
   local delay = f.retry_after_ms or backoff.delay_ms(policy, failures, f.draw)

@@ -1,4 +1,5 @@
--- Puts an execution that waits to run where it belongs: blocked by its edges, its children or its route, delayed, or eligible.
+-- Puts an execution that waits to run where it belongs: blocked by its edges, its children or its route, delayed, or
+-- eligible.
 local children = require "record.children"
 local dependencies = require "record.dependencies"
 local event = require "lib.event"

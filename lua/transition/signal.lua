@@ -22,8 +22,8 @@ local function token_of(w, digest)
   end
 end
 
--- True while the waitpoint takes signals: pending under the attempt that made it, which may wait for its children, or part of the
--- current suspension.
+-- True while the waitpoint takes signals: pending under the attempt that made it, which may wait for its children, or
+-- part of the current suspension.
 local function is_open(rec, w, now)
   if w.state == "closed" or (w.expires and w.expires <= now) or w.attempt ~= rec.attempt then return false end
   if w.state == "pending" then return rec.phase == "active" or (rec.phase == "runnable" and rec.resume ~= nil) end
@@ -57,7 +57,8 @@ end
 local function accepted(tx, rec, a, approver, effect)
   signals.remember(tx, rec, a, approver, "accepted", effect)
   execution.save(tx, rec)
-  event.of_execution(tx, rec, "waitpoint.signalled", "waitpoint_id", a.waitpoint_id, "signal_id", a.signal_id, "name", a.name, "effect", effect)
+  event.of_execution(tx, rec, "waitpoint.signalled", "waitpoint_id", a.waitpoint_id, "signal_id", a.signal_id,
+    "name", a.name, "effect", effect)
   return reply.ok("accepted", { signal_id = a.signal_id, effect = effect })
 end
 
@@ -75,7 +76,9 @@ function signal.arrive(tx, rec, w, a)
   if answer then return answer end
   if not is_open(rec, w, tx.now) or token[3] == 0 then return not_open() end
   if not allowed(w, a.name) then return reply.err("signal_not_allowed", { field = "name", name = a.name }) end
-  if signals.count(rec) >= limits.signals_max then return reply.err("signals_full", { signals = limits.signals_max }) end
+  if signals.count(rec) >= limits.signals_max then
+    return reply.err("signals_full", { signals = limits.signals_max })
+  end
 
   if token[3] then token[3] = token[3] - 1 end
   token[4] = true
@@ -84,8 +87,9 @@ function signal.arrive(tx, rec, w, a)
   -- Approvers are tokens: who answered is what the token was made for, never what the caller says.
   local s = { name = a.name, key = w.key, waitpoint_id = w.id, who = approver or w.id }
   s.ref = signals.append(tx, rec, {
-    signal_id = a.signal_id, name = a.name, waitpoint_id = w.id, waitpoint_key = w.key, approver = approver, payload = a.payload,
-    payload_encoding = a.payload_encoding, category = a.category, source = a.source, source_identity = a.source_identity, correlation_id = a.correlation_id,
+    signal_id = a.signal_id, name = a.name, waitpoint_id = w.id, waitpoint_key = w.key, approver = approver,
+    payload = a.payload, payload_encoding = a.payload_encoding, category = a.category, source = a.source,
+    source_identity = a.source_identity, correlation_id = a.correlation_id,
   })
   if w.state == "pending" then
     buffer(w, s.ref, s)

@@ -70,7 +70,8 @@ function start.lease(tx, rec, holder, lease_id, attempt_id)
   if rec.renewals then rec.renewals = nil end
   if rec.ended_by then rec.ended_by, rec.ended_value = nil, nil end
   execution.save(tx, rec, true)
-  event.of_execution(tx, rec, "execution.started", "attempt_type", rec.attempt_type, "continues", continues, "waited_ms", waited > 0 and waited or 0)
+  event.of_execution(tx, rec, "execution.started", "attempt_type", rec.attempt_type, "continues", continues,
+    "waited_ms", waited > 0 and waited or 0)
 end
 
 -- What its upstreams pass to a member, and how many bytes it is.
@@ -82,7 +83,10 @@ local function passed(tx, rec)
     local up = execution.load(tx, item.from)
     if up and up.phase == "terminal" then
       local value = view.result(tx, up)
-      out[item.name] = { execution_id = up.id, outcome = up.outcome, value = value, encoding = view.result_encoding(up), failure = view.failure(up) }
+      out[item.name] = {
+        execution_id = up.id, outcome = up.outcome, value = value, encoding = view.result_encoding(up),
+        failure = view.failure(up),
+      }
       bytes = bytes + #(value or "")
     end
   end
@@ -96,14 +100,15 @@ function start.heavy(tx, rec)
   return input, from_upstreams, #input + bytes
 end
 
--- What the worker gets to see: the id, the stored record, the input, and what only some have: what the submitter said beside it, why
--- the attempt goes on, and what upstreams pass.
+-- What the worker gets to see: the id, the stored record, the input, and what only some have: what the submitter said
+-- beside it, why the attempt goes on, and what upstreams pass.
 function start.task(tx, rec, input, from_upstreams)
   if input == nil then input, from_upstreams = start.heavy(tx, rec) end
   local extras = false
   if rec.said or rec.woken or from_upstreams then
     extras = {
-      spec = rec.said and tx:record(keys.spec(tx, rec.id)) or nil, resume = rec.woken and suspension.resume(tx, rec) or nil, passed = from_upstreams,
+      spec = rec.said and tx:record(keys.spec(tx, rec.id)) or nil,
+      resume = rec.woken and suspension.resume(tx, rec) or nil, passed = from_upstreams,
     }
   end
   return { rec.id, tx:record(keys.core(tx, rec.id)), input, extras }
@@ -122,8 +127,9 @@ function start.leased(tx, instance, lease_ids)
   return #tasks > 0 and tasks or nil, free
 end
 
--- Whoever sleeps until the partition's next timer must hear of a wake-up before the last one announced for the lane. What
--- was announced is remembered with the lane, read by every claim, and in one hash of the partition, read by every sleeper.
+-- Whoever sleeps until the partition's next timer must hear of a wake-up before the last one announced for the lane.
+-- What was announced is remembered with the lane, read by every claim, and in one hash of the partition, read by every
+-- sleeper.
 function start.announce_wake_up(tx, copy, at)
   local told = tonumber(lane.recall(tx, copy, "told"))
   if told and told > tx.now and told <= at then return end
@@ -132,8 +138,8 @@ function start.announce_wake_up(tx, copy, at)
   tx:announce("timer", at)
 end
 
--- The sleeper looked and sleeps until `head` now, or until it is told: an announcement before that wakes nobody any more, so
--- the lane's next claim must not rely on it.
+-- The sleeper looked and sleeps until `head` now, or until it is told: an announcement before that wakes nobody any
+-- more, so the lane's next claim must not rely on it.
 function start.forget_announced(tx, head)
   for path, at in pairs(tx:hgetall(keys.told(tx)) or {}) do
     if head == nil or tonumber(at) < head then

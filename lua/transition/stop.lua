@@ -17,7 +17,10 @@ end
 -- A failure that nobody takes up, in a flow that fails with its first.
 function stop.after_failure(tx, f, rec)
   if f.stop then return end
-  stop.flow(tx, f, { policy = "cancel_all", reason = "flow_failed", outcome = "failed", data = { "member", rec.key, "execution_id", rec.id } })
+  stop.flow(tx, f, {
+    policy = "cancel_all", reason = "flow_failed", outcome = "failed",
+    data = { "member", rec.key, "execution_id", rec.id },
+  })
 end
 
 return stop

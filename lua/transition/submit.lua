@@ -58,9 +58,10 @@ end
 -- A record that is not stored yet. Constructed at once, with the fields nearly every execution has.
 local function new_record(s, path, copy, now)
   return {
-    path = path, kind = s.kind, created = now, queue = "any", retention = s.retention_ms or copy.retention_ms or week_ms,
-    phase = nil, outcome = nil, prio = s.priority or 0, score = nil, updated = nil, wake = nil,
-    digest = s.body_digest, input = nil, tags = nil, id = s.execution_id, was_phase = nil, was_place = nil, was_score = nil,
+    path = path, kind = s.kind, created = now, queue = "any",
+    retention = s.retention_ms or copy.retention_ms or week_ms, phase = nil, outcome = nil, prio = s.priority or 0,
+    score = nil, updated = nil, wake = nil, digest = s.body_digest, input = nil, tags = nil, id = s.execution_id,
+    was_phase = nil, was_place = nil, was_score = nil,
   }
 end
 
@@ -78,10 +79,11 @@ local function note_rare(rec, m, copy, now)
   if m.tags and next(m.tags) then rec.tags = cmsgpack.pack(spec.flatten(m.tags)) end
 end
 
--- What it is part of: { flow_id, key, number, inbound, nested } or { parent_id, key, number, parent_close }, with the budgets and the
--- deadline it shares.
+-- What it is part of: { flow_id, key, number, inbound, nested } or { parent_id, key, number, parent_close }, with the
+-- budgets and the deadline it shares.
 local function note_place(rec, place)
-  rec.flow_id, rec.key, rec.number, rec.inbound, rec.nested = place.flow_id, place.key, place.number, place.inbound, place.nested
+  rec.flow_id, rec.key, rec.number, rec.inbound, rec.nested =
+    place.flow_id, place.key, place.number, place.inbound, place.nested
   rec.parent_id, rec.parent_close = place.parent_id, place.parent_close
   if place.deadline and (rec.deadline == nil or place.deadline < rec.deadline) then rec.deadline = place.deadline end
 end
@@ -111,7 +113,9 @@ local function known(tx, s, place)
   if has_key(s) then
     local record = tx:hgetall(keys.idempotency(tx, key_digest(s, place)))
     if record == nil or tonumber(record.until_ms) <= tx.now then return nil end
-    if record.body_digest ~= s.body_digest then return reply.err("idempotency_conflict", { execution_id = record.execution_id }) end
+    if record.body_digest ~= s.body_digest then
+      return reply.err("idempotency_conflict", { execution_id = record.execution_id })
+    end
     return duplicate(tx, record.execution_id)
   end
   local rec = execution.load(tx, s.execution_id, true)
@@ -123,7 +127,9 @@ end
 local function remember_key(tx, s, place)
   local digest = key_digest(s, place)
   local until_ms = tx.now + (s.more.idempotency_ttl_ms or day_ms)
-  tx:hset(keys.idempotency(tx, digest), { "execution_id", s.execution_id, "body_digest", s.body_digest, "until_ms", until_ms })
+  tx:hset(keys.idempotency(tx, digest), {
+    "execution_id", s.execution_id, "body_digest", s.body_digest, "until_ms", until_ms,
+  })
   timers.set(tx, "idem:" .. digest, until_ms)
 end
 
@@ -133,7 +139,9 @@ local function refused(copy, s)
     local depth = s.more and s.more.lane_depth
     if depth == nil then return reply.err("lane_depth_needed", { lane = s.lane }) end
     if depth >= copy.max_depth then
-      return reply.err("lane_full", { lane = s.lane, depth = depth, max_depth = copy.max_depth, depth_age_ms_max = 1000 })
+      return reply.err("lane_full", {
+        lane = s.lane, depth = depth, max_depth = copy.max_depth, depth_age_ms_max = 1000,
+      })
     end
   end
 end
@@ -146,7 +154,9 @@ end
 local function contradiction(m)
   if m.delay_until and m.delay_ms then return invalid("delay_ms", "give delay_until or delay_ms, not both") end
   if m.deadline_at and m.deadline_ms then return invalid("deadline_ms", "give deadline_at or deadline_ms, not both") end
-  if m.idempotency_ttl_ms and not m.idempotency_key then return invalid("idempotency_ttl_ms", "needs idempotency_key") end
+  if m.idempotency_ttl_ms and not m.idempotency_key then
+    return invalid("idempotency_ttl_ms", "needs idempotency_key")
+  end
 end
 
 -- What a submission repeats, or why it contradicts itself; nil when it is new.

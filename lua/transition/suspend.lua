@@ -13,7 +13,8 @@ local function refused(field, problem)
   return reply.err("invalid_argument", { field = field, problem = problem })
 end
 
--- The entries of a list that the suspension takes over: those named, or all when `wanted` is nil. `seen` notes their ids.
+-- The entries of a list that the suspension takes over: those named, or all when `wanted` is nil. `seen` notes their
+-- ids.
 local function taken_of(list, wanted, seen)
   local out = {}
   for _, entry in ipairs(list) do
@@ -25,8 +26,8 @@ local function taken_of(list, wanted, seen)
   return out
 end
 
--- The attempt's pending waitpoints that the suspension takes over, those that were answered before their time was over, and
--- the refusal when it names another.
+-- The attempt's pending waitpoints that the suspension takes over, those that were answered before their time was over,
+-- and the refusal when it names another.
 local function adopted(rec, ids)
   local wanted, seen = nil, {}
   if ids then
@@ -94,7 +95,10 @@ end
 
 local function set_aside(tx, rec, a, state, adopted_records)
   for _, w in ipairs(adopted_records) do waitpoint.activate(tx, w, a.suspension_id) end
-  suspension.store(rec, { id = a.suspension_id, reason = a.reason, at = tx.now, behavior = a.timeout_behavior, condition = state, review_id = a.review_waitpoint_id, step = a.step })
+  suspension.store(rec, {
+    id = a.suspension_id, reason = a.reason, at = tx.now, behavior = a.timeout_behavior, condition = state,
+    review_id = a.review_waitpoint_id, step = a.step,
+  })
   suspension.replace_continuation(tx, rec, a.continuation, a.continuation_encoding)
   rec.wait_until = a.timeout_ms and tx.now + a.timeout_ms or nil
   rec.ended_by, rec.ended_value = "suspend", tx.now
@@ -108,12 +112,16 @@ end
 
 -- Answers a refusal; or nil, "satisfied" or "suspended", and for the first the stream ids of the signals.
 function suspend.attempt(tx, rec, a)
-  if a.timeout_behavior == "escalate" and a.review_waitpoint_id == nil then return refused("review_waitpoint_id", "is missing: escalation opens a waitpoint") end
+  if a.timeout_behavior == "escalate" and a.review_waitpoint_id == nil then
+    return refused("review_waitpoint_id", "is missing: escalation opens a waitpoint")
+  end
   local pending, answered, unknown = adopted(rec, a.adopt)
   if unknown then return unknown end
   local new, at = a.waitpoints, "waitpoints[%d]"
   if #new == 0 and #pending == 0 and a.otherwise then new, at = { a.otherwise }, "otherwise" end
-  if #new == 0 and #pending == 0 then return refused("waitpoints", "must hold a waitpoint: the attempt has none pending") end
+  if #new == 0 and #pending == 0 then
+    return refused("waitpoints", "must hold a waitpoint: the attempt has none pending")
+  end
   local field, problem = known_id(tx, new, at, a.review_waitpoint_id)
   if field then return refused(field, problem) end
   local part, names = {}, {}

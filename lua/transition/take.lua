@@ -12,14 +12,17 @@ local holds = require "record.holds"
 
 local take = {}
 
--- Leases one candidate. `room`: how many bytes the answer has left for tasks; nil for the first one, which is always handed out.
+-- Leases one candidate. `room`: how many bytes the answer has left for tasks; nil for the first one, which is always
+-- handed out.
 local function take_one(tx, a, copy, id, lease_id, attempt_id, room)
   local record, wake, input
   if not tx.step_by_step then record, wake, input = plain.start(tx, id, a, lease_id, attempt_id, room) end
   if record then return { task = { id, record, input, false }, wake = wake, bytes = #input } end
   if record == false then return { full = true } end
   local rec = execution.load(tx, id)
-  if rec == nil or rec.phase ~= "runnable" or not start.possible(rec, tx.now) then return reply.err("execution_not_runnable") end
+  if rec == nil or rec.phase ~= "runnable" or not start.possible(rec, tx.now) then
+    return reply.err("execution_not_runnable")
+  end
   if rec.flow_id and start.stopped(tx, rec) then
     walk.cancel_member(tx, rec)
     return { cancelled = true }
@@ -32,8 +35,9 @@ local function take_one(tx, a, copy, id, lease_id, attempt_id, room)
   return { task = start.task(tx, rec, input, passed), wake = rec.wake, bytes = bytes }
 end
 
--- Leases up to `max` candidates, none of which needs admission; `free` are the places of lease ids that are free, when not all are.
--- Answers the tasks, the first end of a lease, and a refusal when the partition is moving and nothing was leased.
+-- Leases up to `max` candidates, none of which needs admission; `free` are the places of lease ids that are free, when
+-- not all are. Answers the tasks, the first end of a lease, and a refusal when the partition is moving and nothing was
+-- leased.
 function take.plain(tx, a, copy, capabilities, found, free)
   local max = free and math.min(a.max, #free) or a.max
   local tasks, first_wake, looks, bytes = {}, nil, 0, 0
@@ -43,7 +47,8 @@ function take.plain(tx, a, copy, capabilities, found, free)
     looks = looks + 1
     local at = #tasks + 1
     local place = free and free[at] or at
-    local one = tx:item(take_one, tx, a, copy, id, a.lease_ids[place], a.attempt_ids[place], at > 1 and limits.claim_bytes_max - bytes or nil)
+    local one = tx:item(take_one, tx, a, copy, id, a.lease_ids[place], a.attempt_ids[place],
+      at > 1 and limits.claim_bytes_max - bytes or nil)
     if one and one.full then
       choose.put_back(found, id, queue)
       break
@@ -70,7 +75,9 @@ local function ask_one(tx, id, lease_id, room)
   local asker = not tx.step_by_step and plain.asking(tx, id, lease_id, room) or nil
   if asker then return asker end
   local rec = execution.load(tx, id)
-  if rec == nil or rec.phase ~= "runnable" or not start.possible(rec, tx.now) then return reply.err("execution_not_runnable") end
+  if rec == nil or rec.phase ~= "runnable" or not start.possible(rec, tx.now) then
+    return reply.err("execution_not_runnable")
+  end
   if rec.flow_id and start.stopped(tx, rec) then
     walk.cancel_member(tx, rec)
     return { cancelled = true }
@@ -116,8 +123,8 @@ local function room_of(claim, asking)
   return limits.claim_bytes_max - claim.bytes
 end
 
--- Takes candidates while there are leases to give. Those that need admission are not started: they are answered, to be asked for.
--- Then the refusal of one whose partition is moving.
+-- Takes candidates while there are leases to give. Those that need admission are not started: they are answered, to be
+-- asked for. Then the refusal of one whose partition is moving.
 local function take_up(tx, claim)
   local a, asking = claim.a, {}
   while #claim.places > 0 and claim.looks < limits.batch_max do
@@ -184,7 +191,8 @@ end
 -- The same where some of the candidates need admission.
 function take.asking(tx, a, copy, capabilities, found, free)
   local claim = {
-    a = a, copy = copy, capabilities = capabilities, places = places_of(a.max, free), taken = 0, looks = 0, bytes = 0, tasks = {}, order = {}, found = found,
+    a = a, copy = copy, capabilities = capabilities, places = places_of(a.max, free), taken = 0, looks = 0, bytes = 0,
+    tasks = {}, order = {}, found = found,
   }
   local refusal
   repeat

@@ -1,5 +1,5 @@
--- Walks over the members of a flow in bounded steps: to release them when it is sealed, to cancel them when it is stopped, to let
--- their retention begin when it has ended, and to remove them when it was never sealed.
+-- Walks over the members of a flow in bounded steps: to release them when it is sealed, to cancel them when it is
+-- stopped, to let their retention begin when it has ended, and to remove them when it was never sealed.
 local dependencies = require "record.dependencies"
 local event = require "lib.event"
 local execution = require "record.execution"
@@ -67,7 +67,8 @@ function walk.remove(tx, f, rec)
   retire.hidden(tx, rec)
 end
 
--- Releases what the flow held so far: the first members now, the rest in a walk. `all` are its members when they are known.
+-- Releases what the flow held so far: the first members now, the rest in a walk. `all` are its members when they are
+-- known.
 function walk.seal(tx, f, all)
   f.sealed = tx.now
   event.of_flow(tx, f, "flow.sealed")

@@ -20,11 +20,14 @@ define.fn {
       local rec = execution.load(tx, item.member)
       if rec then
         items[#items + 1] = {
-          execution_id = rec.id, score = item.score, namespace = execution.namespace(rec), lane = execution.lane(rec), kind = rec.kind, blocked_since = rec.since, continues = rec.resume ~= nil,
+          execution_id = rec.id, score = item.score, namespace = execution.namespace(rec), lane = execution.lane(rec),
+          kind = rec.kind, blocked_since = rec.since, continues = rec.resume ~= nil,
           detail = rec.detail and spec.unflatten(rec.detail) or nil,
         }
       end
     end
-    return reply.ok("waiting", { items = items, count = tx:zcard(key), next = #page == a.limit and awaits.position(page[#page]) or nil })
+    return reply.ok("waiting", {
+      items = items, count = tx:zcard(key), next = #page == a.limit and awaits.position(page[#page]) or nil,
+    })
   end,
 }

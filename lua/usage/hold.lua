@@ -8,7 +8,8 @@ local holds = require "record.holds"
 
 define.fn {
   name = "ff_hold_budget",
-  doc = "A running execution is about to reserve from a budget: from now on the end of its lease gives back what it holds there.",
+  doc = "A running execution is about to reserve from a budget: from now on the end of its lease gives back what it "
+    .. "holds there.",
   flags = { "allow-oom" },
   args = { execution_id = "execution_id", fence = "fence", budget_id = "budget_id" },
   reply = { held = { holder_id = "holder_id" } },
@@ -19,7 +20,9 @@ define.fn {
     if refusal then return refusal end
     local set = budget.set(a.budget_id)
     if not holds.in_set(rec, set) then
-      if #(holds.sets(rec) or {}) >= limits.holder_sets_max then return reply.err("invalid_argument", { field = "budget_id", problem = "holds in too many sets already" }) end
+      if #(holds.sets(rec) or {}) >= limits.holder_sets_max then
+        return reply.err("invalid_argument", { field = "budget_id", problem = "holds in too many sets already" })
+      end
       holds.join(rec, set)
       execution.save(tx, rec)
     end

@@ -13,7 +13,8 @@ end
 
 define.fn {
   name = "ff_missing_quotas",
-  doc = "The quotas that executions of this partition wait for because they were not there; a page of executions at a time.",
+  doc = "The quotas that executions of this partition wait for because they were not there; a page of executions at a "
+    .. "time.",
   flags = { "no-writes" },
   args = { after = "awaits_position?", limit = "batch_size" },
   reply = { missing = { quota_ids = "[quota_id]", next = "awaits_position?" } },
@@ -31,7 +32,8 @@ define.fn {
 
 define.fn {
   name = "ff_unblock_quota",
-  doc = "A quota that was not there is: executions that were refused because of that are eligible again; a page at a time.",
+  doc = "A quota that was not there is: executions that were refused because of that are eligible again; a page at a "
+    .. "time.",
   flags = { "allow-oom" },
   args = { quota_id = "quota_id", after = "awaits_position?", limit = "batch_size" },
   reply = { unblocked = { count = "count", next = "awaits_position?" } },

@@ -5,7 +5,8 @@ local usage = require "record.usage"
 
 define.fn {
   name = "ff_read_usage",
-  doc = "What an execution used, by attempt, budget and dimension, and its reports that wait for their budget's answer.",
+  doc = "What an execution used, by attempt, budget and dimension, and its reports that wait for their budget's "
+    .. "answer.",
   flags = { "no-writes" },
   args = { execution_id = "execution_id" },
   reply = { usage = { ledger = "[ledger_line]", pending = "[pending_usage]" } },

@@ -21,15 +21,21 @@ local function number(n) return n and string.format("%.0f", n) or nil end
 
 define.fn {
   name = "ff_settle_usage",
-  doc = "Notes what a budget answered to a report: the ledger follows, and a hard breach does to the running attempt what the budget says. `counted` says that a report known to the budget is this very one.",
+  doc = "Notes what a budget answered to a report: the ledger follows, and a hard breach does to the running attempt "
+    .. "what the budget says. `counted` says that a report known to the budget is this very one.",
   flags = { "allow-oom" },
-  args = { execution_id = "execution_id", sequence = "count", outcome = "usage_outcome", counted = "bool?", breach = "usage_breach?" },
+  args = {
+    execution_id = "execution_id", sequence = "count", outcome = "usage_outcome", counted = "bool?",
+    breach = "usage_breach?",
+  },
   reply = { settled = { state = "public_state", ended = "bool" }, already = { state = "public_state" } },
   errs = { "execution_not_found" },
   call = function(tx, a)
     local rec = execution.load(tx, a.execution_id)
     if rec == nil then return reply.err("execution_not_found") end
-    if (a.outcome == "hard_breach") ~= (a.breach ~= nil) then return reply.err("invalid_argument", { field = "breach", problem = "belongs to a hard breach, and only there" }) end
+    if (a.outcome == "hard_breach") ~= (a.breach ~= nil) then
+      return reply.err("invalid_argument", { field = "breach", problem = "belongs to a hard breach, and only there" })
+    end
     local p = take(tx, rec, a.sequence)
     if p == nil then return reply.ok("already", { state = execution.public_state(rec) }) end
     local accepted = a.outcome == "ok" or a.outcome == "soft_breach" or (a.outcome == "already_applied" and a.counted)
@@ -41,7 +47,9 @@ define.fn {
       if b.action == "suspend" or b.action == "block" then holds.want(rec, p.budget_id, budget.flat(p.dimensions)) end
       local reason = string.format("budget %s: %.0f of %.0f %s used", b.budget_id, b.used, b.limit, b.dimension)
       park.execution(tx, rec, b.action, reason, spec.flatten({
-        budget_id = b.budget_id, dimension = b.dimension, used = number(b.used), limit = number(b.limit), rooms = number(b.rooms), asks = number(p.dimensions[b.dimension] or 1), refusal = "hard", reported_to = p.budget_id }))
+        budget_id = b.budget_id, dimension = b.dimension, used = number(b.used), limit = number(b.limit),
+        rooms = number(b.rooms), asks = number(p.dimensions[b.dimension] or 1), refusal = "hard",
+        reported_to = p.budget_id }))
       ended = true
     end
     return reply.ok("settled", { state = execution.public_state(rec), ended = ended })

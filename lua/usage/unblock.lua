@@ -42,7 +42,9 @@ local function unblock(tx, id, a)
   return tx:item(function()
     local rec = execution.load(tx, id)
     local detail = rec and rec.phase == "runnable" and rec.reason == "waiting_for_budget" and spec.unflatten(rec.detail)
-    if not detail or detail.budget_id ~= a.budget_id or (tonumber(detail.rooms or nil) or -1) >= a.rooms then return { ok = false } end
+    if not detail or detail.budget_id ~= a.budget_id or (tonumber(detail.rooms or nil) or -1) >= a.rooms then
+      return { ok = false }
+    end
     if not fits(rec, detail, a) then return { ok = false, passed = true } end
     runnable.settle(tx, rec)
     execution.save(tx, rec)
@@ -53,9 +55,15 @@ end
 
 define.fn {
   name = "ff_unblock_budget",
-  doc = "A budget had room again: executions that wait for it, refused or parked before that, are eligible again at the place of their original score, the first in line first; a page at a time, and no more than `most`. With `free`, whoever does not fit into what is left below the hard limits is passed over; `left` is what the others leave of it.",
+  doc = "A budget had room again: executions that wait for it, refused or parked before that, are eligible again at "
+    .. "the place of their original score, the first in line first; a page at a time, and no more than `most`. With "
+    .. "`free`, whoever does not fit into what is left below the hard limits is passed over; `left` is what the others "
+    .. "leave of it.",
   flags = { "allow-oom" },
-  args = { budget_id = "budget_id", rooms = "count", free = "free?", most = "count?", after = "awaits_position?", limit = "batch_size" },
+  args = {
+    budget_id = "budget_id", rooms = "count", free = "free?", most = "count?", after = "awaits_position?",
+    limit = "batch_size",
+  },
   reply = { unblocked = { count = "count", passed_over = "count", left = "free?", next = "awaits_position?" } },
   errs = { "try_again" },
   call = function(tx, a)

@@ -25,7 +25,8 @@ end
 
 define.fn {
   name = "ff_waiting_for_budgets",
-  doc = "The budgets that executions of a lane wait for, each with the fewest rooms any of them has seen; a page at a time.",
+  doc = "The budgets that executions of a lane wait for, each with the fewest rooms any of them has seen; a page at a "
+    .. "time.",
   flags = { "no-writes" },
   args = { namespace = "namespace", lane = "lane", after = "blocked_position?", limit = "batch_size" },
   reply = { waiting = { items = "[awaited_budget]", next = "blocked_position?" } },

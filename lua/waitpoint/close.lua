@@ -11,7 +11,10 @@ define.fn {
   flags = { "allow-oom" },
   args = { execution_id = "execution_id", fence = "fence", waitpoint_id = "waitpoint_id" },
   reply = { closed = { replayed = "bool" } },
-  errs = { "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked", "waitpoint_not_found" },
+  errs = {
+    "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked",
+    "waitpoint_not_found",
+  },
   call = function(tx, a)
     local rec = execution.load(tx, a.execution_id)
     local refusal = fence.check(rec, a.fence, tx.now)

@@ -17,11 +17,15 @@ define.fn {
     local refusal = fence.check(rec, a.fence, tx.now)
     if refusal then return refusal end
     local known = waitpoint.load(tx, a.waitpoint.waitpoint_id)
-    if known and known.exec == rec.id and known.key == a.waitpoint.key then return reply.ok("created", { expires_at = known.expires, replayed = true }) end
+    if known and known.exec == rec.id and known.key == a.waitpoint.key then
+      return reply.ok("created", { expires_at = known.expires, replayed = true })
+    end
     if known then return reply.err("invalid_argument", { field = "waitpoint.waitpoint_id", problem = "is taken" }) end
     local field, problem = waitpoint.problem(rec, a.waitpoint)
     if field then return reply.err("invalid_argument", { field = "waitpoint." .. field, problem = problem }) end
-    if #a.waitpoint.tokens == 0 then return reply.err("invalid_argument", { field = "waitpoint.tokens", problem = "must hold a token" }) end
+    if #a.waitpoint.tokens == 0 then
+      return reply.err("invalid_argument", { field = "waitpoint.tokens", problem = "must hold a token" })
+    end
     waitpoint.create(tx, rec, a.waitpoint, "pending")
     execution.save(tx, rec)
     event.of_execution(tx, rec, "waitpoint.created", "waitpoint_id", a.waitpoint.waitpoint_id, "key", a.waitpoint.key)

@@ -21,7 +21,8 @@ end
 
 define.fn {
   name = "ff_list_waitpoints",
-  doc = "Open waitpoints of this partition, oldest first: the inbox of whoever is asked. `more` says whether to go on after `last`.",
+  doc = "Open waitpoints of this partition, oldest first: the inbox of whoever is asked. `more` says whether to go on "
+    .. "after `last`.",
   flags = { "no-writes" },
   args = { namespace = "namespace?", after = "waitpoint_position?", limit = "list_limit" },
   reply = { page = { items = "[waitpoint]", last = "waitpoint_position?", more = "bool" } },
@@ -32,10 +33,14 @@ define.fn {
     for _, item in ipairs(tx:zlowest(keys.inbox(tx), from, "+inf", a.limit + 1)) do entries[#entries + 1] = item end
     local items, last = {}, nil
     for i, entry in ipairs(entries) do
-      if #items >= a.limit or i > limits.list_looks_max then return reply.ok("page", { items = items, last = last, more = true }) end
+      if #items >= a.limit or i > limits.list_looks_max then
+        return reply.ok("page", { items = items, last = last, more = true })
+      end
       local w = waitpoint.load(tx, entry.member)
       local rec = w and execution.load(tx, w.exec)
-      if rec and (a.namespace == nil or execution.namespace(rec) == a.namespace) then items[#items + 1] = view.typed(rec, w) end
+      if rec and (a.namespace == nil or execution.namespace(rec) == a.namespace) then
+        items[#items + 1] = view.typed(rec, w)
+      end
       last = { created_at = entry.score, waitpoint_id = entry.member }
     end
     return reply.ok("page", { items = items, last = last, more = #entries > a.limit })

@@ -7,9 +7,13 @@ local waitpoint = require "record.waitpoint"
 
 define.fn {
   name = "ff_reissue_token",
-  doc = "An operator replaces the token of one approver, or the waitpoint's one token; the old one dies. A waitpoint without tokens gets its first.",
+  doc = "An operator replaces the token of one approver, or the waitpoint's one token; the old one dies. A waitpoint "
+    .. "without tokens gets its first.",
   flags = { "allow-oom" },
-  args = { waitpoint_id = "waitpoint_id", execution_id = "execution_id", approver = "approver?", digest = "token_digest", actor = "actor" },
+  args = {
+    waitpoint_id = "waitpoint_id", execution_id = "execution_id", approver = "approver?", digest = "token_digest",
+    actor = "actor",
+  },
   reply = { reissued = { expires_at = "time_ms?", uses_left = "count?" } },
   errs = { "waitpoint_not_found", "waitpoint_not_open" },
   call = function(tx, a)
@@ -22,8 +26,12 @@ define.fn {
     for _, token in ipairs(tokens) do
       if (token[2] or nil) == a.approver then found = token end
     end
-    if found == nil and #tokens > 0 then return reply.err("invalid_argument", { field = "approver", problem = "is not an approver of this waitpoint" }) end
-    if found and found[1] == a.digest then return reply.ok("reissued", { expires_at = w.expires, uses_left = found[3] or nil }) end
+    if found == nil and #tokens > 0 then
+      return reply.err("invalid_argument", { field = "approver", problem = "is not an approver of this waitpoint" })
+    end
+    if found and found[1] == a.digest then
+      return reply.ok("reissued", { expires_at = w.expires, uses_left = found[3] or nil })
+    end
     if found == nil then
       found = { a.digest, a.approver or false, w.uses or false, false }
       tokens[1] = found

@@ -13,7 +13,9 @@ define.fn {
   errs = { "execution_not_found", "flow_not_found" },
   call = function(tx, a)
     if (a.execution_id == nil) == (a.flow_id == nil) then
-      return reply.err("invalid_argument", { field = "execution_id", problem = "give execution_id or flow_id, one of them" })
+      return reply.err("invalid_argument", {
+        field = "execution_id", problem = "give execution_id or flow_id, one of them",
+      })
     end
     local rec, missing
     if a.execution_id then

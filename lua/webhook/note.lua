@@ -4,9 +4,14 @@ local webhook = require "record.webhook"
 
 define.fn {
   name = "ff_note_webhook",
-  doc = "Says what the try of this number came to: the webhook leaves when it was delivered, refused or has failed for too long, and is tried again otherwise. A failure of a try that is not the last one begun counts for nothing; a delivery always does.",
+  doc = "Says what the try of this number came to: the webhook leaves when it was delivered, refused or has failed for "
+    .. "too long, and is tried again otherwise. A failure of a try that is not the last one begun counts for nothing; "
+    .. "a delivery always does.",
   flags = { "allow-oom" },
-  args = { delivery_id = "delivery_id", tries = "count", result = "webhook_result", status = "http_status?", error = "webhook_error?", retry_after_ms = "duration_ms?", draw = "permille" },
+  args = {
+    delivery_id = "delivery_id", tries = "count", result = "webhook_result", status = "http_status?",
+    error = "webhook_error?", retry_after_ms = "duration_ms?", draw = "permille",
+  },
   reply = { delivered = {}, failed = {}, put_off = { next_at = "time_ms", now = "time_ms" }, stale = {} },
   errs = {},
   call = function(tx, a, now)

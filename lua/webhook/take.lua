@@ -7,7 +7,9 @@ local receivers = require "index.receivers"
 
 define.fn {
   name = "ff_take_webhooks",
-  doc = "Webhooks that are due, to be tried by the caller and by nobody else for a while. `in_flight` says how many tries each receiver is busy with, `each` how many it may be. `held` says that more is due for receivers that are busy, `more` that more is due for others.",
+  doc = "Webhooks that are due, to be tried by the caller and by nobody else for a while. `in_flight` says how many "
+    .. "tries each receiver is busy with, `each` how many it may be. `held` says that more is due for receivers that "
+    .. "are busy, `more` that more is due for others.",
   flags = { "allow-oom" },
   args = { limit = "batch_size", each = "per_receiver", in_flight = "in_flight" },
   reply = { taken = { items = "[webhook]", more = "bool", held = "bool", next_at = "time_ms?", now = "time_ms" } },

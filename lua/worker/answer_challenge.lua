@@ -12,7 +12,9 @@ define.fn {
   call = function(tx, a)
     local w = worker.load(tx, a.instance)
     if w == nil then return reply.err("worker_not_registered", { instance = a.instance }) end
-    if w.incarnation ~= a.incarnation then return reply.err("instance_in_use", { instance = a.instance, registered_at = w.registered_at }) end
+    if w.incarnation ~= a.incarnation then
+      return reply.err("instance_in_use", { instance = a.instance, registered_at = w.registered_at })
+    end
     worker.answer(tx, a.instance, a.nonce)
     worker.touch(tx, a.instance)
     tx:announce("answered", a.instance, a.nonce)

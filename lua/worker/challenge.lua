@@ -4,7 +4,8 @@ local worker = require "record.worker"
 
 define.fn {
   name = "ff_challenge_worker",
-  doc = "Asks whoever holds a worker instance id to say that it lives; asked again with the same nonce it says whether the holder answered.",
+  doc = "Asks whoever holds a worker instance id to say that it lives; asked again with the same nonce it says whether "
+    .. "the holder answered.",
   flags = { "allow-oom" },
   args = { instance = "instance", nonce = "uuid" },
   reply = { challenged = {}, answered = {}, unknown = {} },

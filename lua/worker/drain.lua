@@ -6,7 +6,8 @@ local worker = require "record.worker"
 
 define.fn {
   name = "ff_drain_worker",
-  doc = "An operator asks a worker to take nothing new and to yield what it holds; the request to its leases is owed to every partition.",
+  doc = "An operator asks a worker to take nothing new and to yield what it holds; the request to its leases is owed "
+    .. "to every partition.",
   flags = { "allow-oom" },
   args = { instance = "instance", actor = "actor" },
   reply = { draining = {}, already = {} },

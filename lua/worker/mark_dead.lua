@@ -6,7 +6,8 @@ local worker = require "record.worker"
 
 define.fn {
   name = "ff_mark_worker_dead",
-  doc = "An operator declares a worker dead: its registration ends and its leases are taken away, owed to every partition.",
+  doc = "An operator declares a worker dead: its registration ends and its leases are taken away, owed to every "
+    .. "partition.",
   flags = { "allow-oom" },
   args = { instance = "instance", actor = "actor" },
   reply = { marked = {} },

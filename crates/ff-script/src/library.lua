@@ -1,41 +1,79 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 51, hash = "37fc4619c662bbf13384dc77bccaf8998116fa3819193743ffb01a8365a5a862" }
+local LIBRARY = { number = 52, hash = "4687e257d58adc9a31dadbd26603637a2b55965089691ba8efece7505341249c" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
--- Every module of the library, in reading order: the bundle is made of these, and booting requires each.
+-- Every module of the library in reading order. The bundle is made of these, and booting requires each.
 return {
-  "lib.limits", "lib.errors", "lib.types", "lib.check", "lib.define", "lib.reply", "lib.tx", "lib.keys", "lib.id", "lib.backoff", "lib.event", "lib.outbox",
-  "record.fields", "record.packed", "record.spec", "record.asks", "record.more", "record.waits", "record.lane", "record.holds", "record.quota", "record.flow", "record.execution", "record.dependencies", "record.children", "record.signals", "record.waitpoint", "record.suspension", "record.frames", "record.attempt", "record.fence", "record.view", "record.waitpoint_view", "record.worker", "record.tally",
-  "index.queues", "index.awaits", "index.gone", "index.home", "index.leases", "index.timers", "index.lists", "index.fair", "index.holders", "index.room", "index.inbox", "record.budget", "record.budget_holds",
-  "transition.runnable", "transition.score", "transition.plain", "transition.submit", "transition.owed", "transition.stop", "transition.resolve", "transition.aftermath", "transition.walk", "transition.grow", "transition.reopen", "transition.choose", "transition.grant", "transition.start", "transition.consume", "transition.block", "transition.renew", "transition.unblock", "transition.ask", "transition.give_back", "transition.admit", "transition.take", "transition.pay",
-  "transition.complete", "transition.finish", "transition.retry", "transition.interrupt", "transition.retire", "transition.condition", "transition.suspend",
+  "lib.limits", "lib.errors", "lib.types", "lib.check", "lib.define", "lib.reply", "lib.tx", "lib.keys", "lib.id",
+  "lib.backoff", "lib.event", "lib.outbox",
+
+  "record.fields", "record.packed", "record.spec", "record.asks", "record.more", "record.waits", "record.lane",
+  "record.holds", "record.quota", "record.flow", "record.execution", "record.dependencies", "record.children",
+  "record.signals", "record.waitpoint", "record.suspension", "record.frames", "record.attempt", "record.fence",
+  "record.view", "record.waitpoint_view", "record.worker", "record.tally",
+
+  "index.queues", "index.awaits", "index.gone", "index.home", "index.leases", "index.timers", "index.lists",
+  "index.fair", "index.holders", "index.room", "index.inbox", "record.budget", "record.budget_holds",
+
+  "transition.runnable", "transition.score", "transition.plain", "transition.submit", "transition.owed",
+  "transition.stop", "transition.resolve", "transition.aftermath", "transition.walk", "transition.grow",
+  "transition.reopen", "transition.choose", "transition.grant", "transition.start", "transition.consume",
+  "transition.block", "transition.renew", "transition.unblock", "transition.ask", "transition.give_back",
+  "transition.admit", "transition.take", "transition.pay", "transition.complete", "transition.finish",
+  "transition.retry", "transition.interrupt", "transition.retire", "transition.condition", "transition.suspend",
   "transition.resume", "transition.signal", "transition.due",
+
   "execution.submit", "execution.complete", "execution.fail", "execution.cancel", "execution.cancel_attempt",
-  "execution.delay", "execution.yield", "execution.progress", "execution.hold", "execution.release", "execution.change", "execution.replay",
-  "execution.delete", "execution.await",
+  "execution.delay", "execution.yield", "execution.progress", "execution.hold", "execution.release",
+  "execution.change", "execution.replay", "execution.delete", "execution.await",
+
   "lease.claim", "lease.renew", "lease.revoke", "lease.drain",
+
   "grant.issue", "grant.consume", "grant.keep", "grant.release", "grant.block", "grant.unblock", "grant.reclaim",
+
   "suspension.suspend", "suspension.resume", "suspension.fail",
-  "waitpoint.create", "waitpoint.close", "waitpoint.signal", "waitpoint.reissue", "waitpoint.list", "waitpoint.describe", "waitpoint.of_execution",
+
+  "waitpoint.create", "waitpoint.close", "waitpoint.signal", "waitpoint.reissue", "waitpoint.list",
+  "waitpoint.describe", "waitpoint.of_execution",
+
   "stream.append", "stream.read", "stream.summary", "stream.follow",
-  "flow.submit", "flow.add_members", "flow.add_edges", "flow.seal", "flow.cancel", "flow.walk", "flow.describe", "flow.await", "flow.read", "flow.list",
+
+  "flow.submit", "flow.add_members", "flow.add_edges", "flow.seal", "flow.cancel", "flow.walk", "flow.describe",
+  "flow.await", "flow.read", "flow.list",
+
   "child.spawn", "child.wait", "child.read",
+
   "index.receivers", "record.webhook", "webhook.take", "webhook.note", "webhook.describe",
+
   "keyring.note", "operator.record",
+
   "record.access", "access.grant", "access.find", "access.list", "access.revoke",
+
   "quota.set_capacity", "quota.admit", "quota.confirm", "quota.release", "quota.list", "quota.check", "quota.adopt",
-  "quota.put", "quota.get", "quota.list_quotas", "quota.list_keys", "quota.delete", "quota.ask", "quota.return", "quota.give_up", "quota.settle", "quota.throttle", "quota.list_waiters", "quota.stats",
-  "budget.create", "budget.change", "budget.get", "budget.list", "budget.stats", "budget.delete", "budget.reset", "budget.approve", "budget.correct",
-  "budget.admit", "budget.release", "budget.reserve", "budget.settle", "budget.release_reservation", "budget.apply", "budget.set_next_reset", "budget.cleared", "budget.acknowledge",
-  "record.usage", "transition.park", "usage.note", "usage.settle", "usage.read", "usage.hold", "usage.quota_holder", "usage.waiting", "usage.unblock", "usage.awaiting", "usage.missing", "scope.note", "scope.budgets",
+  "quota.put", "quota.get", "quota.list_quotas", "quota.list_keys", "quota.delete", "quota.ask", "quota.return",
+  "quota.give_up", "quota.settle", "quota.throttle", "quota.list_waiters", "quota.stats",
+
+  "budget.create", "budget.change", "budget.get", "budget.list", "budget.stats", "budget.delete", "budget.reset",
+  "budget.approve", "budget.correct", "budget.admit", "budget.release", "budget.reserve", "budget.settle",
+  "budget.release_reservation", "budget.apply", "budget.set_next_reset", "budget.cleared", "budget.acknowledge",
+
+  "record.usage", "transition.park", "usage.note", "usage.settle", "usage.read", "usage.hold", "usage.quota_holder",
+  "usage.waiting", "usage.unblock", "usage.awaiting", "usage.missing", "scope.note", "scope.budgets",
+
   "lane.define", "lane.get", "lane.list", "lane.install",
-  "worker.register", "worker.heartbeat", "worker.deregister", "worker.challenge", "worker.answer_challenge", "worker.drain", "worker.mark_dead", "worker.list", "worker.get", "worker.offer",
-  "worker.heartbeat_server",
-  "query.describe", "query.attempt", "query.list", "query.events", "query.outbox", "query.explain", "query.explain_lane", "query.ahead", "query.leases", "query.signals", "query.stats", "query.depth", "query.library",
-  "maintenance.flow_invariants", "maintenance.quota_invariants", "maintenance.budget_invariants", "maintenance.invariants", "maintenance.fire_due", "maintenance.next_due", "maintenance.ack_outbox", "maintenance.tally_events", "maintenance.trim_events", "maintenance.review_routes",
-  "maintenance.fix_partitions", "maintenance.check_executions", "maintenance.check_keys",
+
+  "worker.register", "worker.heartbeat", "worker.deregister", "worker.challenge", "worker.answer_challenge",
+  "worker.drain", "worker.mark_dead", "worker.list", "worker.get", "worker.offer", "worker.heartbeat_server",
+
+  "query.describe", "query.attempt", "query.list", "query.events", "query.outbox", "query.explain",
+  "query.explain_lane", "query.ahead", "query.leases", "query.signals", "query.stats", "query.depth", "query.library",
+
+  "maintenance.flow_invariants", "maintenance.quota_invariants", "maintenance.budget_invariants",
+  "maintenance.invariants", "maintenance.fire_due", "maintenance.next_due", "maintenance.ack_outbox",
+  "maintenance.tally_events", "maintenance.trim_events", "maintenance.review_routes", "maintenance.fix_partitions",
+  "maintenance.check_executions", "maintenance.check_keys",
 }
 end
 
@@ -88,7 +126,8 @@ return {
   batch_max = 64, -- items of one call
   claim_bytes_max = 4194304, -- inputs and passed results of the tasks of one claim
   prefer_window = 16, -- candidates compared by preferred capabilities
-  attempts_inline_max = 8, -- attempts kept at hand: the last one in the record of the execution, the others beside it; older ones spill
+  -- attempts kept at hand: the last one in the record of the execution, the others beside it; older ones spill
+  attempts_inline_max = 8,
   operator_actions_max = 100,
   list_looks_max = 1000, -- index entries one list call looks at
   list_limit_max = 1000,
@@ -169,56 +208,109 @@ end
 source["lib.errors"] = function(require, LIBRARY)
 -- Every refusal the library can answer: its class says what a caller can do about it.
 return {
-  { code = "invalid_argument", class = "Invalid", doc = "An argument is missing, unknown, mistyped or out of bounds; detail names the field." },
-  { code = "capability_invalid", class = "Invalid", doc = "A capability token is empty or holds a comma, white space or a control character." },
+  {
+    code = "invalid_argument", class = "Invalid",
+    doc = "An argument is missing, unknown, mistyped or out of bounds; detail names the field.",
+  },
+  {
+    code = "capability_invalid", class = "Invalid",
+    doc = "A capability token is empty or holds a comma, white space or a control character.",
+  },
   { code = "execution_not_found", class = "NotFound", doc = "No execution has this id, or it was retired." },
   { code = "attempt_not_found", class = "NotFound", doc = "The execution has no attempt with this index." },
-  { code = "worker_not_registered", class = "NotFound", doc = "The worker instance is unknown or its registration ran out." },
+  {
+    code = "worker_not_registered", class = "NotFound",
+    doc = "The worker instance is unknown or its registration ran out.",
+  },
   { code = "lane_not_found", class = "NotFound", doc = "The lane has never been used or configured." },
   { code = "grant_not_found", class = "NotFound", doc = "The grant is unknown, was consumed or ran out." },
   { code = "flow_not_found", class = "NotFound", doc = "No flow has this id, or it was retired." },
   { code = "budget_not_found", class = "NotFound", doc = "No budget has this id." },
-  { code = "reservation_not_found", class = "NotFound", doc = "The reservation is unknown, was settled, released or ran out." },
+  {
+    code = "reservation_not_found", class = "NotFound",
+    doc = "The reservation is unknown, was settled, released or ran out.",
+  },
   { code = "budget_version_conflict", class = "Conflict", doc = "The budget's definition changed in between." },
-  { code = "budget_in_use", class = "Conflict", doc = "The budget has children, or something is held; detail says how many." },
-  { code = "hard_breach", class = "Conflict", doc = "The lease ended when a report met the hard limit of a budget; detail says which and what followed." },
+  {
+    code = "budget_in_use", class = "Conflict",
+    doc = "The budget has children, or something is held; detail says how many.",
+  },
+  {
+    code = "hard_breach", class = "Conflict",
+    doc = "The lease ended when a report met the hard limit of a budget; detail says which and what followed.",
+  },
   { code = "usage_pending", class = "Retryable", doc = "Too many reports of the execution wait for their budgets." },
   { code = "flow_terminal", class = "Conflict", doc = "The flow has ended or was stopped; detail says how." },
-  { code = "flow_not_terminal", class = "Conflict", doc = "The operation needs an execution whose flow or parent has ended." },
+  {
+    code = "flow_not_terminal", class = "Conflict",
+    doc = "The operation needs an execution whose flow or parent has ended.",
+  },
   { code = "flow_changed", class = "Retryable", doc = "The flow's graph changed in between; the client checks again." },
   { code = "member_started", class = "Conflict", doc = "The member has started: nothing can be put before it." },
   { code = "cycle_detected", class = "Invalid", doc = "The edge would close a cycle." },
   { code = "flow_full", class = "Conflict", doc = "The flow or the parent holds as many members as it can." },
-  { code = "execution_not_active", class = "Conflict", doc = "The execution is not running, or another outcome won; detail says which." },
-  { code = "execution_not_runnable", class = "Conflict", doc = "The operation needs an execution that has not started or has stopped waiting to start." },
+  {
+    code = "execution_not_active", class = "Conflict",
+    doc = "The execution is not running, or another outcome won; detail says which.",
+  },
+  {
+    code = "execution_not_runnable", class = "Conflict",
+    doc = "The operation needs an execution that has not started or has stopped waiting to start.",
+  },
   { code = "execution_not_terminal", class = "Conflict", doc = "The operation needs an execution that has ended." },
   { code = "execution_terminal", class = "Conflict", doc = "The execution has ended; replay it instead." },
   { code = "stale_lease", class = "Conflict", doc = "The fence is not the current one: a newer lease exists." },
   { code = "lease_expired", class = "Conflict", doc = "The lease ran out before this call arrived." },
   { code = "lease_revoked", class = "Conflict", doc = "An operator took the lease away." },
-  { code = "idempotency_conflict", class = "Conflict", doc = "The same key or id was submitted with a different body." },
+  {
+    code = "idempotency_conflict", class = "Conflict", doc = "The same key or id was submitted with a different body.",
+  },
   { code = "max_replays", class = "Conflict", doc = "The execution was replayed as often as it allows." },
   { code = "lane_disabled", class = "Conflict", doc = "The lane is disabled or draining and accepts no work." },
-  { code = "lane_full", class = "Retryable", doc = "The lane holds as much as max_depth allows; the depth is at most one second old." },
+  {
+    code = "lane_full", class = "Retryable",
+    doc = "The lane holds as much as max_depth allows; the depth is at most one second old.",
+  },
   { code = "lane_version_conflict", class = "Conflict", doc = "The lane's definition changed in between." },
   { code = "instance_in_use", class = "Conflict", doc = "Another live process holds this worker instance id." },
   { code = "not_capable", class = "Conflict", doc = "The worker lacks required capabilities; detail lists them." },
-  { code = "waitpoint_not_open", class = "NotFound", doc = "The waitpoint takes no signal with this token; whether it is unknown, closed, expired or spent is not said." },
-  { code = "invalid_token", class = "Invalid", doc = "The token was not signed with a key of this store; answered before the store is asked." },
+  {
+    code = "waitpoint_not_open", class = "NotFound",
+    doc = "The waitpoint takes no signal with this token; whether it is unknown, closed, expired or spent is not said.",
+  },
+  {
+    code = "invalid_token", class = "Invalid",
+    doc = "The token was not signed with a key of this store; answered before the store is asked.",
+  },
   { code = "waitpoint_not_found", class = "NotFound", doc = "The execution has no such waitpoint." },
   { code = "signal_not_allowed", class = "Conflict", doc = "The waitpoint does not take signals of this name." },
   { code = "signals_full", class = "Conflict", doc = "The execution took as many signals as it can hold." },
   { code = "execution_not_suspended", class = "Conflict", doc = "The operation needs a suspended execution." },
-  { code = "frames_missing", class = "Conflict", doc = "The first sequence leaves a gap; detail says which is expected." },
+  {
+    code = "frames_missing", class = "Conflict",
+    doc = "The first sequence leaves a gap; detail says which is expected.",
+  },
   { code = "summary_changed", class = "Retryable", doc = "The summary changed in between; the client folds again." },
   { code = "partition_mismatch", class = "Terminal", doc = "The store was set up with other partition counts." },
   { code = "import_unfinished", class = "Terminal", doc = "An import into the store was begun and has not ended." },
-  { code = "lane_unseen", class = "Retryable", doc = "The partition has no copy of the lane yet; the client installs it and asks again." },
-  { code = "lane_depth_needed", class = "Retryable", doc = "The lane has a max_depth; the client adds the lane's depth and asks again." },
-  { code = "capacity_unknown", class = "Retryable", doc = "The holder set has no capacity yet; the client counts what runs, sets it and asks again." },
+  {
+    code = "lane_unseen", class = "Retryable",
+    doc = "The partition has no copy of the lane yet; the client installs it and asks again.",
+  },
+  {
+    code = "lane_depth_needed", class = "Retryable",
+    doc = "The lane has a max_depth; the client adds the lane's depth and asks again.",
+  },
+  {
+    code = "capacity_unknown", class = "Retryable",
+    doc = "The holder set has no capacity yet; the client counts what runs, sets it and asks again.",
+  },
   { code = "at_capacity", class = "Retryable", doc = "Every slot of a concurrency limit is held; detail names it." },
   { code = "quota_not_found", class = "NotFound", doc = "No quota has this id." },
-  { code = "quota_version_conflict", class = "Conflict", doc = "The quota exists, or its definition changed in between; detail says which version it has." },
+  {
+    code = "quota_version_conflict", class = "Conflict",
+    doc = "The quota exists, or its definition changed in between; detail says which version it has.",
+  },
   { code = "access_not_found", class = "NotFound", doc = "No access token has this id, or it was revoked." },
   { code = "try_again", class = "Retryable", doc = "The partition is moving; nothing was written." },
   { code = "corrupt_record", class = "Corrupt", doc = "A stored record cannot be read; detail names key and field." },
@@ -230,8 +322,8 @@ source["lib.types"] = function(require, LIBRARY)
 local limits = require "lib.limits"
 
 local name_pattern = "^[%w%._%-]+$"
--- HTTP clients take `.` and `..` in a path for something else than a name.
-local only_dots = { pattern = "^%.+$", problem = "must not be made of dots only" }
+-- In a path, `.` and `..` mean something else to HTTP clients, so a name of dots only is refused.
+local dots = { pattern = "^%.+$", problem = "must not be made of dots only" }
 
 local scalar = {
   { name = "bool", base = "bool" },
@@ -243,7 +335,8 @@ local scalar = {
   { name = "execution_id", base = "uuid", rust = "ExecutionId" },
   { name = "attempt_id", base = "uuid", rust = "AttemptId" },
   { name = "lease_id", base = "uuid", rust = "LeaseId" },
-  { name = "lease_prefix", base = "text", min = 23, max = 23, pattern = "^[%x%-]+$", doc = "What the ids of the leases of one request begin with." },
+  { name = "lease_prefix", base = "text", min = 23, max = 23, pattern = "^[%x%-]+$",
+    doc = "What the ids of the leases of one request begin with." },
   { name = "grant_id", base = "uuid" },
   { name = "request_id", base = "uuid" },
   { name = "time_ms", base = "int", min = 0, max = limits.time_ms_max, doc = "Milliseconds since the epoch." },
@@ -252,7 +345,8 @@ local scalar = {
   { name = "lease_ttl_ms", base = "int", min = limits.lease_ttl_ms_min, max = limits.lease_ttl_ms_max },
   { name = "grant_ttl_ms", base = "int", min = limits.grant_ttl_ms_min, max = limits.grant_ttl_ms_max },
   { name = "priority", base = "int", min = 0, max = limits.priority_max },
-  { name = "priority_weight", base = "int", min = 0, max = limits.strict_priority_weight, doc = "Milliseconds of age one point of priority is worth." },
+  { name = "priority_weight", base = "int", min = 0, max = limits.strict_priority_weight,
+    doc = "Milliseconds of age one point of priority is worth." },
   { name = "permille", base = "int", min = 0, max = 1000, doc = "A random draw, supplied by the caller." },
   { name = "pct", base = "int", min = 0, max = 100 },
   { name = "attempt_index", base = "int", min = 0, max = limits.time_ms_max },
@@ -264,21 +358,25 @@ local scalar = {
   { name = "frames_limit", base = "int", min = 1, max = 1000000 },
   { name = "weight", base = "int", min = 1, max = 1000000 },
   { name = "slots", base = "int", min = 1, max = 4096 },
-  { name = "max_active", base = "int", min = 1, max = limits.active_max, doc = "How many executions of a lane may run at once." },
-  { name = "holder_set", base = "text", min = 1, max = limits.holder_set_bytes_max, refuse = { pattern = "[%s%c]" }, doc = "Where executions are held: `lane:<namespace>/<lane>`, `quota:<id>:<digest of the key>`, `budget:<id>`." },
-  { name = "holder_id", base = "uuid", doc = "The grant by which an execution came to hold a slot, or the lease it was counted with." },
+  { name = "max_active", base = "int", min = 1, max = limits.active_max,
+    doc = "How many executions of a lane may run at once." },
+  { name = "holder_set", base = "text", min = 1, max = limits.holder_set_bytes_max, refuse = { pattern = "[%s%c]" },
+    doc = "Where executions are held: `lane:<namespace>/<lane>`, `quota:<id>:<digest of the key>`, `budget:<id>`." },
+  { name = "holder_id", base = "uuid",
+    doc = "The grant by which an execution came to hold a slot, or the lease it was counted with." },
   { name = "quota_id", base = "uuid", rust = "QuotaPolicyId" },
-  { name = "key_digest", base = "text", min = 20, max = 20, pattern = "^%x+$", doc = "The digest under which a quota keeps what it knows of a key." },
+  { name = "key_digest", base = "text", min = 20, max = 20, pattern = "^%x+$",
+    doc = "The digest under which a quota keeps what it knows of a key." },
   { name = "rate_mode", base = "enum", values = { "sliding", "smooth" } },
   { name = "quota_part", base = "enum", values = { "throttle", "rate", "concurrency", "weighted", "line" } },
   { name = "rate_limit", base = "int", min = 1, max = limits.rate_max },
   { name = "window_ms", base = "int", min = 1, max = limits.window_ms_max },
   { name = "holder_state", base = "enum", values = { "granted", "running", "owed", "gone" } },
   { name = "partition_count", base = "int", min = 1, max = 4096 },
-  { name = "namespace", base = "text", min = 1, max = limits.name_bytes_max, pattern = name_pattern, refuse = only_dots },
-  { name = "lane", base = "text", min = 1, max = limits.name_bytes_max, pattern = name_pattern, refuse = only_dots },
-  { name = "worker_id", base = "text", min = 1, max = limits.name_bytes_max, pattern = name_pattern, refuse = only_dots },
-  { name = "instance", base = "text", min = 1, max = limits.name_bytes_max, pattern = name_pattern, refuse = only_dots },
+  { name = "namespace", base = "text", min = 1, max = limits.name_bytes_max, pattern = name_pattern, refuse = dots },
+  { name = "lane", base = "text", min = 1, max = limits.name_bytes_max, pattern = name_pattern, refuse = dots },
+  { name = "worker_id", base = "text", min = 1, max = limits.name_bytes_max, pattern = name_pattern, refuse = dots },
+  { name = "instance", base = "text", min = 1, max = limits.name_bytes_max, pattern = name_pattern, refuse = dots },
   { name = "actor", base = "text", min = 1, max = 128 },
   { name = "queue", base = "text", min = 1, max = 64 },
   { name = "kind", base = "text", min = 1, max = limits.kind_bytes_max, pattern = "^[%w%p ]+$" },
@@ -291,14 +389,20 @@ local scalar = {
   { name = "progress_message", base = "text", min = 0, max = limits.progress_message_bytes_max },
   { name = "tag_key", base = "text", min = 1, max = limits.tag_key_bytes_max },
   { name = "tag_value", base = "text", min = 0, max = limits.tag_value_bytes_max },
-  { name = "capability", base = "text", min = 1, max = limits.capability_bytes_max, refuse = { pattern = "[%s%c,]" }, code = "capability_invalid" },
+  { name = "capability", base = "text", min = 1, max = limits.capability_bytes_max, refuse = { pattern = "[%s%c,]" },
+    code = "capability_invalid" },
   { name = "idempotency_key", base = "text", min = 1, max = limits.idempotency_key_bytes_max },
   { name = "fairness_key", base = "text", min = 1, max = limits.fairness_key_bytes_max },
   { name = "fallback", base = "bytes", min = 0, max = limits.fallback_bytes_max },
   { name = "trace_parent", base = "text", min = 1, max = 256 },
-  { name = "url", base = "text", min = 1, max = limits.url_bytes_max, pattern = "^https?://[^/%?#%s%c]+[^#%s%c]*$", doc = "Where a webhook goes: an address without a fragment." },
+  { name = "url", base = "text", min = 1, max = limits.url_bytes_max, pattern = "^https?://[^/%?#%s%c]+[^#%s%c]*$",
+    doc = "Where a webhook goes: an address without a fragment." },
   { name = "delivery_id", base = "uuid", doc = "A webhook that is owed; the same in every try." },
-  { name = "webhook_result", base = "enum", values = { "delivered", "failed", "refused" }, doc = "What a try came to; one that was refused is not tried again." },
+  { name = "webhook_result", base = "enum",
+    doc = "What a try came to; one that was refused is not tried again.",
+    values = {
+      "delivered", "failed", "refused",
+    } },
   { name = "webhook_state", base = "enum", values = { "pending", "delivered", "failed" } },
   { name = "webhook_error", base = "text", min = 0, max = limits.webhook_error_bytes_max },
   { name = "http_status", base = "int", min = 100, max = 999 },
@@ -307,16 +411,21 @@ local scalar = {
   { name = "quota_key", base = "text", min = 1, max = 256 },
   { name = "amount", base = "int", min = 1, max = limits.time_ms_max },
   { name = "stream_id", base = "text", min = 1, max = 64, pattern = "^%d+%-%d+$", digits_max = "18446744073709551615" },
-  { name = "event_place", base = "text", min = 1, max = 64, pattern = "^%d+%-%d+%.?%d*$", digits_max = "18446744073709551615", doc = "An entry of events, or with a dot and a number one of its events, counted from 0." },
-  { name = "task", base = "native", rust = "Task", doc = "A claimed execution, as its worker sees it: its id, its stored record, its input, and what only some have." },
-  { name = "summary", base = "native", rust = "Summary", doc = "An execution in a list: its id and its stored record." },
+  { name = "event_place", base = "text", min = 1, max = 64, pattern = "^%d+%-%d+%.?%d*$",
+    digits_max = "18446744073709551615",
+    doc = "An entry of events, or with a dot and a number one of its events, counted from 0." },
+  { name = "task", base = "native", rust = "Task",
+    doc = "A claimed execution, as its worker sees it: its id, its stored record, its input, and what only some "
+      .. "have." },
+  { name = "summary", base = "native", rust = "Summary",
+    doc = "An execution in a list: its id and its stored record." },
   { name = "suspension_id", base = "uuid", rust = "SuspensionId" },
   { name = "waitpoint_id", base = "uuid", rust = "WaitpointId" },
   { name = "signal_id", base = "uuid", rust = "SignalId" },
   { name = "waitpoint_key", base = "text", min = 1, max = limits.waitpoint_key_bytes_max },
   { name = "approver", base = "text", min = 1, max = limits.approver_bytes_max },
   { name = "uses", base = "int", min = 1, max = 1000000 },
-  { name = "key_id", base = "text", min = 1, max = 64, pattern = name_pattern, refuse = only_dots },
+  { name = "key_id", base = "text", min = 1, max = 64, pattern = name_pattern, refuse = dots },
   { name = "token_digest", base = "text", min = 64, max = 64, pattern = "^%x+$" },
   { name = "signal_name", base = "text", min = 1, max = limits.signal_name_bytes_max },
   { name = "signal_payload", base = "bytes", min = 0, max = limits.signal_payload_bytes_max },
@@ -329,14 +438,18 @@ local scalar = {
   { name = "summary_document", base = "bytes", min = 0, max = limits.summary_bytes_max },
   { name = "stream_limit", base = "int", min = 1, max = limits.stream_read_max },
   { name = "suspension_reason", base = "enum", values = {
-    "waiting_for_signal", "waiting_for_approval", "waiting_for_callback", "waiting_for_tool_result", "waiting_for_operator_review",
-    "paused_by_policy", "paused_by_budget", "step_boundary", "manual_pause" } },
-  { name = "timeout_behavior", base = "enum", values = { "fail", "cancel", "expire", "auto_resume_with_timeout_signal", "escalate" } },
+    "waiting_for_signal", "waiting_for_approval", "waiting_for_callback", "waiting_for_tool_result",
+    "waiting_for_operator_review", "paused_by_policy", "paused_by_budget", "step_boundary", "manual_pause",
+  } },
+  { name = "timeout_behavior", base = "enum", values = {
+    "fail", "cancel", "expire", "auto_resume_with_timeout_signal", "escalate",
+  } },
   { name = "condition_op", base = "enum", values = { "signal", "any_of", "all_of", "count" } },
   { name = "count_over", base = "enum", values = { "signals", "waitpoints", "approvers" } },
   { name = "waitpoint_state", base = "enum", values = { "pending", "active", "closed" } },
   { name = "signal_effect", base = "enum", values = { "counted", "buffered", "unused" } },
-  { name = "step_name", base = "text", min = 1, max = limits.step_name_bytes_max, refuse = { pattern = "%c" }, doc = "A step of a handler, by which a later run finds it again." },
+  { name = "step_name", base = "text", min = 1, max = limits.step_name_bytes_max, refuse = { pattern = "%c" },
+    doc = "A step of a handler, by which a later run finds it again." },
   { name = "resume_cause", base = "enum", values = { "signal", "timeout", "operator", "children", "budget" } },
   { name = "flow_id", base = "uuid", rust = "FlowId" },
   { name = "member_key", base = "text", min = 1, max = limits.member_key_bytes_max },
@@ -349,7 +462,10 @@ local scalar = {
   { name = "cancel_policy", base = "enum", values = { "cancel_all", "cancel_pending", "let_active_finish" } },
   { name = "parent_close", base = "enum", values = { "cancel_children", "abandon" } },
   { name = "flow_state", base = "enum", values = { "open", "running", "blocked", "completed", "failed", "cancelled" } },
-  { name = "member_state", base = "enum", values = { "held", "waiting", "delayed", "rate_limited", "waiting_children", "active", "suspended", "resumable", "completed", "failed", "cancelled", "expired", "skipped" } },
+  { name = "member_state", base = "enum", values = {
+    "held", "waiting", "delayed", "rate_limited", "waiting_children", "active", "suspended", "resumable", "completed",
+    "failed", "cancelled", "expired", "skipped",
+  } },
   { name = "quorum", base = "int", min = 1, max = limits.members_max },
   { name = "frame_mode", base = "enum", values = { "durable", "summary", "live" } },
   { name = "backoff_type", base = "enum", values = { "fixed", "exponential" } },
@@ -358,8 +474,14 @@ local scalar = {
   { name = "fairness", base = "enum", values = { "fifo", "fair" } },
   { name = "phase", base = "enum", values = { "runnable", "active", "suspended", "terminal" } },
   { name = "outcome", base = "enum", values = { "success", "failed", "cancelled", "expired", "skipped" } },
-  { name = "public_state", base = "enum", values = { "waiting", "delayed", "rate_limited", "waiting_children", "active", "suspended", "resumable", "completed", "failed", "cancelled", "expired", "skipped" } },
-  { name = "blocking_reason", base = "enum", values = { "waiting_for_capable_worker", "waiting_for_quota", "waiting_for_budget", "waiting_for_dependencies", "waiting_for_children", "held_by_operator" } },
+  { name = "public_state", base = "enum", values = {
+    "waiting", "delayed", "rate_limited", "waiting_children", "active", "suspended", "resumable", "completed", "failed",
+    "cancelled", "expired", "skipped",
+  } },
+  { name = "blocking_reason", base = "enum", values = {
+    "waiting_for_capable_worker", "waiting_for_quota", "waiting_for_budget", "waiting_for_dependencies",
+    "waiting_for_children", "held_by_operator",
+  } },
   { name = "admission_reason", base = "enum", values = { "waiting_for_quota", "waiting_for_budget" } },
   { name = "budget_id", base = "uuid", rust = "BudgetId" },
   { name = "reservation_id", base = "uuid" },
@@ -373,15 +495,22 @@ local scalar = {
   { name = "on_hard", base = "enum", values = { "suspend", "block", "cancel", "fail" } },
   { name = "budget_refusal", base = "enum", values = { "hard", "soft", "unknown_dimension" } },
   { name = "dedup_key", base = "text", min = 1, max = limits.idempotency_key_bytes_max },
-  { name = "usage_outcome", base = "enum", values = { "ok", "already_applied", "soft_breach", "hard_breach", "invalid" } },
+  { name = "usage_outcome", base = "enum", values = {
+    "ok", "already_applied", "soft_breach", "hard_breach", "invalid",
+  } },
   { name = "delta", base = "int", min = -limits.time_ms_max, max = limits.time_ms_max },
-  { name = "scope_name", base = "text", min = 1, max = limits.holder_set_bytes_max, refuse = { pattern = "[%s%c]" }, doc = "`namespace:<namespace>`, `lane:<namespace>/<lane>` or `flow:<flow id>`." },
+  { name = "scope_name", base = "text", min = 1, max = limits.holder_set_bytes_max, refuse = { pattern = "[%s%c]" },
+    doc = "`namespace:<namespace>`, `lane:<namespace>/<lane>` or `flow:<flow id>`." },
   { name = "attempt_type", base = "enum", values = { "initial", "retry", "reclaim", "replay" } },
-  { name = "attempt_state", base = "enum", values = { "started", "suspended", "succeeded", "failed", "cancelled", "interrupted", "timed_out" } },
+  { name = "attempt_state", base = "enum", values = {
+    "started", "suspended", "succeeded", "failed", "cancelled", "interrupted", "timed_out",
+  } },
   { name = "recorded_action", base = "enum", values = { "keys_rotated", "key_revoked", "store_repaired" } },
   { name = "worker_state", base = "enum", values = { "live", "draining" } },
   { name = "role", base = "enum", values = { "read", "submit", "signal", "worker", "operator", "admin", "metrics" } },
-  { name = "access_name", base = "text", min = 1, max = limits.name_bytes_max, pattern = name_pattern, refuse = only_dots, doc = "Who acts with a token: the actor of what is done with it." },
+  { name = "access_name", base = "text", min = 1, max = limits.name_bytes_max, pattern = name_pattern,
+    refuse = dots,
+    doc = "Who acts with a token: the actor of what is done with it." },
 }
 
 local list = {
@@ -433,9 +562,17 @@ local map = {
 }
 
 local struct = {
-  { name = "fence", doc = "Proof of the current lease.", fields = { { "attempt_id", "attempt_id" }, { "lease_id", "lease_id" }, { "lease_epoch", "epoch" } } },
-  { name = "backoff", fields = { { "type", "backoff_type" }, { "delay_ms", "duration_ms?" }, { "initial_ms", "duration_ms?" }, { "factor", "backoff_factor?" }, { "max_ms", "duration_ms?" } } },
-  { name = "retry", doc = "When and how often a failed attempt is tried again.", fields = { { "max_attempts", "attempts_limit?" }, { "backoff", "backoff?" }, { "jitter", "jitter?" }, { "retry_on", "categories?" }, { "never_on", "categories?" } } },
+  { name = "fence", doc = "Proof of the current lease.", fields = {
+    { "attempt_id", "attempt_id" }, { "lease_id", "lease_id" }, { "lease_epoch", "epoch" },
+  } },
+  { name = "backoff", fields = {
+    { "type", "backoff_type" }, { "delay_ms", "duration_ms?" }, { "initial_ms", "duration_ms?" },
+    { "factor", "backoff_factor?" }, { "max_ms", "duration_ms?" },
+  } },
+  { name = "retry", doc = "When and how often a failed attempt is tried again.", fields = {
+    { "max_attempts", "attempts_limit?" }, { "backoff", "backoff?" }, { "jitter", "jitter?" },
+    { "retry_on", "categories?" }, { "never_on", "categories?" },
+  } },
   { name = "budget_ref", fields = { { "budget_id", "uuid" }, { "estimate", "estimate?" } } },
   { name = "quota_ref", fields = { { "quota_id", "uuid" }, { "key", "quota_key" }, { "weight", "amount?" } } },
   { name = "stream_options", fields = { { "max_frames", "frames_limit?" } } },
@@ -446,197 +583,447 @@ local struct = {
     { "more", "submission_more?", flat = true },
   } },
   { name = "submission_more", doc = "What few submissions say.", fields = {
-    { "input_encoding", "encoding?" }, { "tags", "tags?" },
-    { "delay_until", "time_ms?" }, { "delay_ms", "duration_ms?" }, { "deadline_at", "time_ms?" }, { "deadline_ms", "duration_ms?" },
-    { "start_within_ms", "duration_ms?" }, { "idempotency_key", "idempotency_key?" }, { "idempotency_ttl_ms", "duration_ms?" },
-    { "retry", "retry?" }, { "attempt_timeout_ms", "duration_ms?" }, { "max_reclaims", "times_limit?" }, { "max_replays", "times_limit?" },
-    { "requires", "capabilities?" }, { "prefers", "capabilities?" }, { "fairness_key", "fairness_key?" },
-    { "budgets", "budget_refs?" }, { "quotas", "quota_refs?" }, { "fallbacks", "fallbacks?" },
-    { "stream", "stream_options?" }, { "trace_parent", "trace_parent?" }, { "completion_webhook", "url?" }, { "lane_depth", "count?" },
+    { "input_encoding", "encoding?" }, { "tags", "tags?" }, { "delay_until", "time_ms?" },
+    { "delay_ms", "duration_ms?" }, { "deadline_at", "time_ms?" }, { "deadline_ms", "duration_ms?" },
+    { "start_within_ms", "duration_ms?" }, { "idempotency_key", "idempotency_key?" },
+    { "idempotency_ttl_ms", "duration_ms?" }, { "retry", "retry?" }, { "attempt_timeout_ms", "duration_ms?" },
+    { "max_reclaims", "times_limit?" }, { "max_replays", "times_limit?" }, { "requires", "capabilities?" },
+    { "prefers", "capabilities?" }, { "fairness_key", "fairness_key?" }, { "budgets", "budget_refs?" },
+    { "quotas", "quota_refs?" }, { "fallbacks", "fallbacks?" }, { "stream", "stream_options?" },
+    { "trace_parent", "trace_parent?" }, { "completion_webhook", "url?" }, { "lane_depth", "count?" },
   } },
-  { name = "submitted", doc = "What became of one submission of several.", fields = { { "execution_id", "execution_id?" }, { "state", "public_state?" }, { "duplicate", "bool?" } } },
-  { name = "token", doc = "A waitpoint token: its digest, never the token.", fields = { { "digest", "token_digest" }, { "approver", "approver?" } } },
+  { name = "submitted", doc = "What became of one submission of several.", fields = {
+    { "execution_id", "execution_id?" }, { "state", "public_state?" }, { "duplicate", "bool?" },
+  } },
+  { name = "token", doc = "A waitpoint token: its digest, never the token.", fields = {
+    { "digest", "token_digest" }, { "approver", "approver?" },
+  } },
   { name = "new_waitpoint", doc = "A waitpoint to open; `uses` bounds each of its tokens.", fields = {
-    { "waitpoint_id", "waitpoint_id" }, { "key", "waitpoint_key" }, { "expires_in_ms", "duration_ms?" }, { "allowed_signals", "signal_names?" }, { "uses", "uses?" }, { "tokens", "tokens" } } },
-  { name = "condition_node", doc = "One node of a condition tree, listed parents first; `parent` is the place of its parent in the list, counted from 0.", fields = {
-    { "op", "condition_op" }, { "parent", "count?" }, { "name", "signal_name?" }, { "waitpoint", "waitpoint_key?" }, { "n", "condition_count?" }, { "over", "count_over?" } } },
+    { "waitpoint_id", "waitpoint_id" }, { "key", "waitpoint_key" }, { "expires_in_ms", "duration_ms?" },
+    { "allowed_signals", "signal_names?" }, { "uses", "uses?" }, { "tokens", "tokens" },
+  } },
+  { name = "condition_node",
+    doc = "One node of a condition tree, listed parents first; `parent` is the place of its parent in the list, "
+      .. "counted from 0.",
+    fields = {
+      { "op", "condition_op" }, { "parent", "count?" }, { "name", "signal_name?" }, { "waitpoint", "waitpoint_key?" },
+      { "n", "condition_count?" }, { "over", "count_over?" },
+    } },
   { name = "condition_progress", doc = "How far one node of a condition is.", fields = {
-    { "op", "condition_op" }, { "parent", "count?" }, { "name", "signal_name?" }, { "waitpoint", "waitpoint_key?" }, { "n", "condition_count?" }, { "over", "count_over?" },
-    { "counted", "count" }, { "satisfied", "bool" } } },
+    { "op", "condition_op" }, { "parent", "count?" }, { "name", "signal_name?" }, { "waitpoint", "waitpoint_key?" },
+    { "n", "condition_count?" }, { "over", "count_over?" }, { "counted", "count" }, { "satisfied", "bool" },
+  } },
   { name = "signal", doc = "A signal that arrived.", fields = {
-    { "id", "stream_id" }, { "signal_id", "signal_id" }, { "name", "signal_name" }, { "waitpoint_id", "waitpoint_id?" }, { "waitpoint_key", "waitpoint_key?" }, { "approver", "approver?" },
-    { "payload", "signal_payload?" }, { "payload_encoding", "encoding?" }, { "category", "source?" }, { "source", "source?" }, { "source_identity", "source?" },
-    { "correlation_id", "correlation_id?" }, { "received_at", "time_ms" } } },
+    { "id", "stream_id" }, { "signal_id", "signal_id" }, { "name", "signal_name" }, { "waitpoint_id", "waitpoint_id?" },
+    { "waitpoint_key", "waitpoint_key?" }, { "approver", "approver?" }, { "payload", "signal_payload?" },
+    { "payload_encoding", "encoding?" }, { "category", "source?" }, { "source", "source?" },
+    { "source_identity", "source?" }, { "correlation_id", "correlation_id?" }, { "received_at", "time_ms" },
+  } },
   { name = "resume", doc = "Why a waiting attempt goes on; `more` says that further signals are read apart.", fields = {
-    { "suspension_id", "suspension_id" }, { "cause", "resume_cause" }, { "signals", "[signal]" }, { "more", "bool" }, { "continuation", "continuation?" }, { "continuation_encoding", "encoding?" },
-    { "children", "[child]?" }, { "more_children", "bool?" }, { "step", "step_name?" } } },
+    { "suspension_id", "suspension_id" }, { "cause", "resume_cause" }, { "signals", "[signal]" }, { "more", "bool" },
+    { "continuation", "continuation?" }, { "continuation_encoding", "encoding?" }, { "children", "[child]?" },
+    { "more_children", "bool?" }, { "step", "step_name?" },
+  } },
   { name = "passed_value", doc = "What an upstream member passes: its result, or its failure.", fields = {
-    { "execution_id", "execution_id" }, { "outcome", "outcome" }, { "value", "result?" }, { "encoding", "encoding?" }, { "failure", "failure?" } } },
-  { name = "inbound", doc = "When a member may run: after all, any or `k` of its edges.", fields = { { "policy", "inbound_policy" }, { "k", "quorum?" }, { "on_satisfied", "on_satisfied?" } } },
+    { "execution_id", "execution_id" }, { "outcome", "outcome" }, { "value", "result?" }, { "encoding", "encoding?" },
+    { "failure", "failure?" },
+  } },
+  { name = "inbound", doc = "When a member may run: after all, any or `k` of its edges.", fields = {
+    { "policy", "inbound_policy" }, { "k", "quorum?" }, { "on_satisfied", "on_satisfied?" },
+  } },
   { name = "new_member", doc = "A member of a flow; `nested` is a flow that runs in its place.", fields = {
-    { "key", "member_key" }, { "submission", "submission" }, { "inbound", "inbound?" }, { "nested", "flow_id?" } } },
-  { name = "new_edge", doc = "An edge between two members, by their keys.", fields = { { "from", "member_key" }, { "to", "member_key" }, { "on", "edge_on" }, { "pass_as", "pass_as?" } } },
+    { "key", "member_key" }, { "submission", "submission" }, { "inbound", "inbound?" }, { "nested", "flow_id?" },
+  } },
+  { name = "new_edge", doc = "An edge between two members, by their keys.", fields = {
+    { "from", "member_key" }, { "to", "member_key" }, { "on", "edge_on" }, { "pass_as", "pass_as?" },
+  } },
   { name = "new_flow", doc = "A flow to create; `parent_id` is the member it runs in place of.", fields = {
-    { "flow_id", "flow_id" }, { "namespace", "namespace" }, { "kind", "kind" }, { "on_member_failure", "on_member_failure" }, { "deadline_at", "time_ms?" }, { "deadline_ms", "duration_ms?" }, { "retention_ms", "duration_ms?" },
-    { "default_lane", "lane?" }, { "default_retry", "retry?" }, { "budgets", "budget_refs?" }, { "completion_webhook", "url?" }, { "body_digest", "digest" }, { "parent_id", "execution_id?" } } },
-  { name = "added_member", fields = { { "key", "member_key" }, { "execution_id", "execution_id" }, { "state", "member_state" }, { "duplicate", "bool" } } },
+    { "flow_id", "flow_id" }, { "namespace", "namespace" }, { "kind", "kind" },
+    { "on_member_failure", "on_member_failure" }, { "deadline_at", "time_ms?" }, { "deadline_ms", "duration_ms?" },
+    { "retention_ms", "duration_ms?" }, { "default_lane", "lane?" }, { "default_retry", "retry?" },
+    { "budgets", "budget_refs?" }, { "completion_webhook", "url?" }, { "body_digest", "digest" },
+    { "parent_id", "execution_id?" },
+  } },
+  { name = "added_member", fields = {
+    { "key", "member_key" }, { "execution_id", "execution_id" }, { "state", "member_state" }, { "duplicate", "bool" },
+  } },
   { name = "member", doc = "A member in a list.", fields = {
-    { "key", "member_key" }, { "execution_id", "execution_id" }, { "number", "count" }, { "state", "member_state" }, { "kind", "kind" }, { "lane", "lane" }, { "inbound", "inbound?" }, { "nested", "flow_id?" },
-    { "edges_in", "count" }, { "edges_out", "count" } } },
-  { name = "edge", fields = { { "from", "execution_id" }, { "to", "execution_id" }, { "on", "edge_on" }, { "pass_as", "pass_as?" }, { "state", "edge_state" } } },
-  { name = "flow_stop", doc = "Why nothing of a flow may start any more.", fields = { { "policy", "cancel_policy" }, { "reason", "reason?" }, { "actor", "actor?" }, { "at", "time_ms" } } },
+    { "key", "member_key" }, { "execution_id", "execution_id" }, { "number", "count" }, { "state", "member_state" },
+    { "kind", "kind" }, { "lane", "lane" }, { "inbound", "inbound?" }, { "nested", "flow_id?" },
+    { "edges_in", "count" }, { "edges_out", "count" },
+  } },
+  { name = "edge", fields = {
+    { "from", "execution_id" }, { "to", "execution_id" }, { "on", "edge_on" }, { "pass_as", "pass_as?" },
+    { "state", "edge_state" },
+  } },
+  { name = "flow_stop", doc = "Why nothing of a flow may start any more.", fields = {
+    { "policy", "cancel_policy" }, { "reason", "reason?" }, { "actor", "actor?" }, { "at", "time_ms" },
+  } },
   { name = "flow", doc = "A flow and its counts.", fields = {
-    { "flow_id", "flow_id" }, { "namespace", "namespace" }, { "kind", "kind" }, { "state", "flow_state" }, { "on_member_failure", "on_member_failure" }, { "counts", "member_counts" }, { "members", "count" }, { "version", "count" },
-    { "created_at", "time_ms" }, { "updated_at", "time_ms" }, { "sealed_at", "time_ms?" }, { "finished_at", "time_ms?" }, { "deadline_at", "time_ms?" }, { "retention_ms", "duration_ms" },
-    { "default_lane", "lane?" }, { "default_retry", "retry?" }, { "budgets", "budget_refs?" }, { "stop", "flow_stop?" }, { "owed", "count" }, { "walk", "text?" }, { "parent_id", "execution_id?" }, { "uncaught_failures", "count" }, { "completion_webhook", "url?" } } },
-  { name = "flow_position", doc = "Where a list of flows goes on.", fields = { { "created_at", "time_ms" }, { "flow_id", "flow_id" } } },
-  { name = "graph_position", doc = "Where a walk over members and their edges goes on.", fields = { { "member", "count" }, { "edge", "count" } } },
-  { name = "new_child", doc = "A child to spawn.", fields = { { "submission", "submission" }, { "key", "member_key?" }, { "parent_close", "parent_close?" } } },
+    { "flow_id", "flow_id" }, { "namespace", "namespace" }, { "kind", "kind" }, { "state", "flow_state" },
+    { "on_member_failure", "on_member_failure" }, { "counts", "member_counts" }, { "members", "count" },
+    { "version", "count" }, { "created_at", "time_ms" }, { "updated_at", "time_ms" }, { "sealed_at", "time_ms?" },
+    { "finished_at", "time_ms?" }, { "deadline_at", "time_ms?" }, { "retention_ms", "duration_ms" },
+    { "default_lane", "lane?" }, { "default_retry", "retry?" }, { "budgets", "budget_refs?" }, { "stop", "flow_stop?" },
+    { "owed", "count" }, { "walk", "text?" }, { "parent_id", "execution_id?" }, { "uncaught_failures", "count" },
+    { "completion_webhook", "url?" },
+  } },
+  { name = "flow_position", doc = "Where a list of flows goes on.", fields = {
+    { "created_at", "time_ms" }, { "flow_id", "flow_id" },
+  } },
+  { name = "graph_position", doc = "Where a walk over members and their edges goes on.", fields = {
+    { "member", "count" }, { "edge", "count" },
+  } },
+  { name = "new_child", doc = "A child to spawn.", fields = {
+    { "submission", "submission" }, { "key", "member_key?" }, { "parent_close", "parent_close?" },
+  } },
   { name = "child", doc = "What became of a child.", fields = {
-    { "execution_id", "execution_id" }, { "number", "count" }, { "key", "member_key?" }, { "state", "public_state" }, { "outcome", "outcome?" }, { "result", "result?" }, { "result_encoding", "encoding?" }, { "failure", "failure?" } } },
-  { name = "upstream", doc = "An edge a member waits for.", fields = { { "execution_id", "execution_id" }, { "key", "member_key" }, { "state", "member_state" }, { "on", "edge_on" } } },
+    { "execution_id", "execution_id" }, { "number", "count" }, { "key", "member_key?" }, { "state", "public_state" },
+    { "outcome", "outcome?" }, { "result", "result?" }, { "result_encoding", "encoding?" }, { "failure", "failure?" },
+  } },
+  { name = "upstream", doc = "An edge a member waits for.", fields = {
+    { "execution_id", "execution_id" }, { "key", "member_key" }, { "state", "member_state" }, { "on", "edge_on" },
+  } },
   { name = "dependency_facts", doc = "What a member waits for.", fields = {
-    { "policy", "inbound_policy" }, { "needed", "count" }, { "total", "count" }, { "met", "count" }, { "dead", "count" }, { "held", "bool" }, { "open", "[upstream]" } } },
-  { name = "children_facts", doc = "The children an execution waits for.", fields = { { "total", "count" }, { "open", "count" }, { "nested", "flow_id?" } } },
+    { "policy", "inbound_policy" }, { "needed", "count" }, { "total", "count" }, { "met", "count" },
+    { "dead", "count" }, { "held", "bool" }, { "open", "[upstream]" },
+  } },
+  { name = "children_facts", doc = "The children an execution waits for.", fields = {
+    { "total", "count" }, { "open", "count" }, { "nested", "flow_id?" },
+  } },
   { name = "open_waitpoint", doc = "A waitpoint as its owner sees it.", fields = {
-    { "waitpoint_id", "waitpoint_id" }, { "key", "waitpoint_key" }, { "state", "waitpoint_state" }, { "expires_at", "time_ms?" } } },
-  { name = "approver_state", doc = "Who may answer; no label means whoever holds the one token.", fields = { { "approver", "approver?" }, { "uses_left", "count?" }, { "answered", "bool" } } },
+    { "waitpoint_id", "waitpoint_id" }, { "key", "waitpoint_key" }, { "state", "waitpoint_state" },
+    { "expires_at", "time_ms?" },
+  } },
+  { name = "approver_state", doc = "Who may answer; no label means whoever holds the one token.", fields = {
+    { "approver", "approver?" }, { "uses_left", "count?" }, { "answered", "bool" },
+  } },
   { name = "waitpoint", doc = "A waitpoint in a list.", fields = {
-    { "waitpoint_id", "waitpoint_id" }, { "execution_id", "execution_id" }, { "namespace", "namespace" }, { "lane", "lane" }, { "kind", "kind" }, { "key", "waitpoint_key" }, { "state", "waitpoint_state" },
-    { "suspension_id", "suspension_id?" }, { "reason", "suspension_reason?" }, { "created_at", "time_ms" }, { "expires_at", "time_ms?" }, { "closed_at", "time_ms?" }, { "closed_reason", "text?" },
-    { "allowed_signals", "signal_names?" }, { "approvers", "[approver_state]" }, { "signals", "count" }, { "condition", "[condition_progress]" } } },
+    { "waitpoint_id", "waitpoint_id" }, { "execution_id", "execution_id" }, { "namespace", "namespace" },
+    { "lane", "lane" }, { "kind", "kind" }, { "key", "waitpoint_key" }, { "state", "waitpoint_state" },
+    { "suspension_id", "suspension_id?" }, { "reason", "suspension_reason?" }, { "created_at", "time_ms" },
+    { "expires_at", "time_ms?" }, { "closed_at", "time_ms?" }, { "closed_reason", "text?" },
+    { "allowed_signals", "signal_names?" }, { "approvers", "[approver_state]" }, { "signals", "count" },
+    { "condition", "[condition_progress]" },
+  } },
   { name = "suspension", doc = "What a suspended execution waits for.", fields = {
-    { "suspension_id", "suspension_id" }, { "reason", "suspension_reason" }, { "suspended_at", "time_ms" }, { "timeout_at", "time_ms?" }, { "timeout_behavior", "timeout_behavior" },
-    { "waitpoints", "[open_waitpoint]" }, { "condition", "[condition_progress]" }, { "step", "step_name?" } } },
+    { "suspension_id", "suspension_id" }, { "reason", "suspension_reason" }, { "suspended_at", "time_ms" },
+    { "timeout_at", "time_ms?" }, { "timeout_behavior", "timeout_behavior" }, { "waitpoints", "[open_waitpoint]" },
+    { "condition", "[condition_progress]" }, { "step", "step_name?" },
+  } },
   { name = "past_suspension", fields = {
-    { "suspension_id", "suspension_id" }, { "reason", "suspension_reason" }, { "attempt_index", "attempt_index" }, { "suspended_at", "time_ms" }, { "ended_at", "time_ms" }, { "cause", "text" }, { "actor", "actor?" } } },
+    { "suspension_id", "suspension_id" }, { "reason", "suspension_reason" }, { "attempt_index", "attempt_index" },
+    { "suspended_at", "time_ms" }, { "ended_at", "time_ms" }, { "cause", "text" }, { "actor", "actor?" },
+  } },
   { name = "new_frame", fields = {
-    { "type", "frame_type" }, { "payload", "frame_payload?" }, { "payload_encoding", "encoding?" }, { "correlation_id", "correlation_id?" }, { "mode", "frame_mode" } } },
+    { "type", "frame_type" }, { "payload", "frame_payload?" }, { "payload_encoding", "encoding?" },
+    { "correlation_id", "correlation_id?" }, { "mode", "frame_mode" },
+  } },
   { name = "frame", doc = "One frame of an attempt's stream.", fields = {
-    { "id", "stream_id" }, { "sequence", "count" }, { "type", "frame_type" }, { "at", "time_ms" }, { "payload", "frame_payload?" }, { "payload_encoding", "encoding?" }, { "correlation_id", "correlation_id?" }, { "mode", "frame_mode" } } },
-  { name = "new_summary", doc = "The summary after these frames, folded from the version named.", fields = { { "document", "summary_document" }, { "version", "count" } } },
-  { name = "grant", doc = "A reserved execution, waiting for its worker; `number` says how many grants it had, this one included.", fields = {
-    { "execution_id", "execution_id" }, { "grant_id", "grant_id" }, { "expires_at", "time_ms" }, { "lane", "lane" }, { "kind", "kind" }, { "score", "int" }, { "number", "count" },
-    { "budgets", "budget_refs?" }, { "quotas", "quota_refs?" }, { "holder_sets", "holder_sets?" }, { "keep", "holder_sets?" } } },
-  { name = "holder", doc = "An execution in a holder set: until a time, or without one for as long as it runs.", fields = {
-    { "execution_id", "execution_id" }, { "holder_id", "holder_id" }, { "expires_at", "time_ms?" } } },
-  { name = "candidate", doc = "An execution that asks for a slot until a time.", fields = { { "execution_id", "execution_id" }, { "holder_id", "holder_id" }, { "expires_at", "time_ms" } } },
-  { name = "quota_rate", doc = "So many starts in a window: anywhere in it, or evenly spaced.", fields = { { "limit", "rate_limit" }, { "window_ms", "window_ms" }, { "mode", "rate_mode" } } },
-  { name = "quota_weights", doc = "So much weight in a window.", fields = { { "limit", "amount" }, { "window_ms", "window_ms" } } },
+    { "id", "stream_id" }, { "sequence", "count" }, { "type", "frame_type" }, { "at", "time_ms" },
+    { "payload", "frame_payload?" }, { "payload_encoding", "encoding?" }, { "correlation_id", "correlation_id?" },
+    { "mode", "frame_mode" },
+  } },
+  { name = "new_summary", doc = "The summary after these frames, folded from the version named.", fields = {
+    { "document", "summary_document" }, { "version", "count" },
+  } },
+  { name = "grant",
+    doc = "A reserved execution, waiting for its worker; `number` says how many grants it had, this one included.",
+    fields = {
+      { "execution_id", "execution_id" }, { "grant_id", "grant_id" }, { "expires_at", "time_ms" }, { "lane", "lane" },
+      { "kind", "kind" }, { "score", "int" }, { "number", "count" }, { "budgets", "budget_refs?" },
+      { "quotas", "quota_refs?" }, { "holder_sets", "holder_sets?" }, { "keep", "holder_sets?" },
+    } },
+  { name = "holder",
+    doc = "An execution in a holder set: until a time, or without one for as long as it runs.",
+    fields = {
+      { "execution_id", "execution_id" }, { "holder_id", "holder_id" }, { "expires_at", "time_ms?" },
+    } },
+  { name = "candidate", doc = "An execution that asks for a slot until a time.", fields = {
+    { "execution_id", "execution_id" }, { "holder_id", "holder_id" }, { "expires_at", "time_ms" },
+  } },
+  { name = "quota_rate", doc = "So many starts in a window: anywhere in it, or evenly spaced.", fields = {
+    { "limit", "rate_limit" }, { "window_ms", "window_ms" }, { "mode", "rate_mode" },
+  } },
+  { name = "quota_weights", doc = "So much weight in a window.", fields = {
+    { "limit", "amount" }, { "window_ms", "window_ms" },
+  } },
   { name = "quota", doc = "What each key of a quota allows; everything named has to pass.", fields = {
-    { "quota_id", "quota_id" }, { "namespace", "namespace" }, { "rate", "quota_rate?" }, { "concurrency", "max_active?" }, { "weighted", "quota_weights?" }, { "hold_while_suspended", "bool" } } },
-  { name = "quota_entry", doc = "A quota as it is stored.", fields = { { "quota", "quota" }, { "version", "count" }, { "created_at", "time_ms" }, { "keys", "count" } } },
-  { name = "quota_candidate", doc = "An execution that asks a quota to start under a key; `number` is that of its grant.", fields = {
-    { "execution_id", "execution_id" }, { "holder_id", "holder_id" }, { "expires_at", "time_ms" }, { "key", "quota_key" }, { "weight", "amount" }, { "score", "int" }, { "number", "count" } } },
-  { name = "quota_answer", doc = "What a quota said to a candidate: the part that refused it, and when to ask again.", fields = {
-    { "holder_id", "holder_id" }, { "admitted", "bool" }, { "part", "quota_part?" }, { "used", "count?" }, { "limit", "count?" }, { "next_at", "time_ms?" }, { "keep", "holder_set?" } } },
-  { name = "quota_return", doc = "A holder that leaves a key of a quota; unused when it never ran.", fields = { { "execution_id", "execution_id" }, { "holder_id", "holder_id" }, { "key_digest", "key_digest" }, { "unused", "bool" } } },
-  { name = "quota_absence", doc = "An execution that was called under a key and does not come.", fields = { { "execution_id", "execution_id" }, { "key_digest", "key_digest" } } },
-  { name = "quota_use", doc = "How far one part of a quota is used under a key.", fields = { { "part", "quota_part" }, { "used", "count" }, { "limit", "count" }, { "next_at", "time_ms?" } } },
-  { name = "quota_key_state", doc = "What a quota knows of one key.", fields = { { "key", "quota_key" }, { "parts", "[quota_use]" }, { "held", "count" }, { "waiting", "count" }, { "throttled_until", "time_ms?" } } },
-  { name = "quota_key_use", doc = "A key in use, and where its holders are.", fields = { { "set", "holder_set" }, { "state", "quota_key_state" } } },
-  { name = "quota_position", doc = "Where a list of quotas goes on.", fields = { { "created_at", "time_ms" }, { "quota_id", "quota_id" } } },
-  { name = "quota_slot", doc = "A slot of a quota that an execution has.", fields = { { "set", "holder_set" }, { "execution_id", "execution_id" }, { "holder_id", "holder_id" } } },
+    { "quota_id", "quota_id" }, { "namespace", "namespace" }, { "rate", "quota_rate?" },
+    { "concurrency", "max_active?" }, { "weighted", "quota_weights?" }, { "hold_while_suspended", "bool" },
+  } },
+  { name = "quota_entry", doc = "A quota as it is stored.", fields = {
+    { "quota", "quota" }, { "version", "count" }, { "created_at", "time_ms" }, { "keys", "count" },
+  } },
+  { name = "quota_candidate",
+    doc = "An execution that asks a quota to start under a key; `number` is that of its grant.",
+    fields = {
+      { "execution_id", "execution_id" }, { "holder_id", "holder_id" }, { "expires_at", "time_ms" },
+      { "key", "quota_key" }, { "weight", "amount" }, { "score", "int" }, { "number", "count" },
+    } },
+  { name = "quota_answer",
+    doc = "What a quota said to a candidate: the part that refused it, and when to ask again.",
+    fields = {
+      { "holder_id", "holder_id" }, { "admitted", "bool" }, { "part", "quota_part?" }, { "used", "count?" },
+      { "limit", "count?" }, { "next_at", "time_ms?" }, { "keep", "holder_set?" },
+    } },
+  { name = "quota_return", doc = "A holder that leaves a key of a quota; unused when it never ran.", fields = {
+    { "execution_id", "execution_id" }, { "holder_id", "holder_id" }, { "key_digest", "key_digest" },
+    { "unused", "bool" },
+  } },
+  { name = "quota_absence", doc = "An execution that was called under a key and does not come.", fields = {
+    { "execution_id", "execution_id" }, { "key_digest", "key_digest" },
+  } },
+  { name = "quota_use", doc = "How far one part of a quota is used under a key.", fields = {
+    { "part", "quota_part" }, { "used", "count" }, { "limit", "count" }, { "next_at", "time_ms?" },
+  } },
+  { name = "quota_key_state", doc = "What a quota knows of one key.", fields = {
+    { "key", "quota_key" }, { "parts", "[quota_use]" }, { "held", "count" }, { "waiting", "count" },
+    { "throttled_until", "time_ms?" },
+  } },
+  { name = "quota_key_use", doc = "A key in use, and where its holders are.", fields = {
+    { "set", "holder_set" }, { "state", "quota_key_state" },
+  } },
+  { name = "quota_position", doc = "Where a list of quotas goes on.", fields = {
+    { "created_at", "time_ms" }, { "quota_id", "quota_id" },
+  } },
+  { name = "quota_slot", doc = "A slot of a quota that an execution has.", fields = {
+    { "set", "holder_set" }, { "execution_id", "execution_id" }, { "holder_id", "holder_id" },
+  } },
   { name = "held_slot", doc = "What an execution's partition knows about a holder.", fields = {
-    { "execution_id", "execution_id" }, { "holder_id", "holder_id" }, { "state", "holder_state" }, { "expires_at", "time_ms?" } } },
-  { name = "queue_position", doc = "Where a walk over a lane's running executions goes on.", fields = { { "queue", "queue" }, { "created_at", "time_ms" }, { "execution_id", "execution_id" } } },
-  { name = "dimension_limit", doc = "What a budget measures, and how much of it may be used.", fields = { { "name", "dimension" }, { "hard", "limit_amount?" }, { "soft", "limit_amount?" } } },
+    { "execution_id", "execution_id" }, { "holder_id", "holder_id" }, { "state", "holder_state" },
+    { "expires_at", "time_ms?" },
+  } },
+  { name = "queue_position", doc = "Where a walk over a lane's running executions goes on.", fields = {
+    { "queue", "queue" }, { "created_at", "time_ms" }, { "execution_id", "execution_id" },
+  } },
+  { name = "dimension_limit", doc = "What a budget measures, and how much of it may be used.", fields = {
+    { "name", "dimension" }, { "hard", "limit_amount?" }, { "soft", "limit_amount?" },
+  } },
   { name = "budget_scope", fields = { { "type", "scope_type" }, { "id", "scope_id?" } } },
-  { name = "budget_reset", doc = "When a period ends: after an interval, or with the day or month of a time zone.", fields = { { "type", "reset_type" }, { "interval_ms", "interval_ms?" }, { "zone", "zone?" } } },
+  { name = "budget_reset",
+    doc = "When a period ends: after an interval, or with the day or month of a time zone.",
+    fields = {
+      { "type", "reset_type" }, { "interval_ms", "interval_ms?" }, { "zone", "zone?" },
+    } },
   { name = "new_budget", doc = "A budget to create; the first reset of a calendar is supplied.", fields = {
-    { "budget_id", "budget_id" }, { "namespace", "namespace" }, { "parent", "budget_id?" }, { "scope", "budget_scope" }, { "dimensions", "dimension_limits" },
-    { "reset", "budget_reset" }, { "next_reset_at", "time_ms?" }, { "on_soft", "on_soft" }, { "on_hard", "on_hard" } } },
-  { name = "dimension_status", fields = { { "name", "dimension" }, { "hard", "limit_amount?" }, { "soft", "limit_amount?" }, { "used", "count" }, { "held", "count" } } },
+    { "budget_id", "budget_id" }, { "namespace", "namespace" }, { "parent", "budget_id?" }, { "scope", "budget_scope" },
+    { "dimensions", "dimension_limits" }, { "reset", "budget_reset" }, { "next_reset_at", "time_ms?" },
+    { "on_soft", "on_soft" }, { "on_hard", "on_hard" },
+  } },
+  { name = "dimension_status", fields = {
+    { "name", "dimension" }, { "hard", "limit_amount?" }, { "soft", "limit_amount?" }, { "used", "count" },
+    { "held", "count" },
+  } },
   { name = "budget_action", doc = "What an operator did to a budget.", fields = {
-    { "action", "text" }, { "actor", "actor" }, { "at", "time_ms" }, { "dimension", "dimension?" }, { "delta", "delta?" }, { "reason", "reason?" } } },
-  { name = "budget_period", doc = "A period that ended, and what was used in it.", fields = { { "since", "time_ms" }, { "ended_at", "time_ms" }, { "used", "free" } } },
-  { name = "budget", doc = "A budget and how much of it is used and held; `rooms` counts how often it had room again after a refusal, `wide` is the number of the last room that everyone is told of.", fields = {
-    { "budget_id", "budget_id" }, { "namespace", "namespace" }, { "parent", "budget_id?" }, { "scope", "budget_scope" }, { "dimensions", "[dimension_status]" }, { "reset", "budget_reset" },
-    { "on_soft", "on_soft" }, { "on_hard", "on_hard" }, { "version", "count" }, { "created_at", "time_ms" }, { "period", "count" }, { "period_since", "time_ms" }, { "next_reset_at", "time_ms?" },
-    { "approved", "bool" }, { "rooms", "count" }, { "wide", "count" }, { "actions", "[budget_action]" }, { "past", "[budget_period]" } } },
+    { "action", "text" }, { "actor", "actor" }, { "at", "time_ms" }, { "dimension", "dimension?" },
+    { "delta", "delta?" }, { "reason", "reason?" },
+  } },
+  { name = "budget_period", doc = "A period that ended, and what was used in it.", fields = {
+    { "since", "time_ms" }, { "ended_at", "time_ms" }, { "used", "free" },
+  } },
+  { name = "budget",
+    doc = "A budget and how much of it is used and held; `rooms` counts how often it had room again after a refusal, "
+      .. "`wide` is the number of the last room that everyone is told of.",
+    fields = {
+      { "budget_id", "budget_id" }, { "namespace", "namespace" }, { "parent", "budget_id?" },
+      { "scope", "budget_scope" }, { "dimensions", "[dimension_status]" }, { "reset", "budget_reset" },
+      { "on_soft", "on_soft" }, { "on_hard", "on_hard" }, { "version", "count" }, { "created_at", "time_ms" },
+      { "period", "count" }, { "period_since", "time_ms" }, { "next_reset_at", "time_ms?" }, { "approved", "bool" },
+      { "rooms", "count" }, { "wide", "count" }, { "actions", "[budget_action]" }, { "past", "[budget_period]" },
+    } },
   { name = "budget_candidate", doc = "An execution that asks to start under a budget.", fields = {
-    { "execution_id", "execution_id" }, { "holder_id", "holder_id" }, { "expires_at", "time_ms" }, { "estimate", "estimate?" } } },
-  { name = "budget_verdict", doc = "Whether a budget lets a candidate start; else which budget of its tree is in the way.", fields = {
-    { "holder_id", "holder_id" }, { "admitted", "bool" }, { "refusal", "budget_refusal?" }, { "budget_id", "budget_id?" }, { "dimension", "text?" }, { "used", "count?" }, { "limit", "count?" }, { "rooms", "count?" } } },
-  { name = "budget_holder", doc = "The grant or lease whose end drops a hold.", fields = { { "execution_id", "execution_id" }, { "holder_id", "holder_id" } } },
+    { "execution_id", "execution_id" }, { "holder_id", "holder_id" }, { "expires_at", "time_ms" },
+    { "estimate", "estimate?" },
+  } },
+  { name = "budget_verdict",
+    doc = "Whether a budget lets a candidate start; else which budget of its tree is in the way.",
+    fields = {
+      { "holder_id", "holder_id" }, { "admitted", "bool" }, { "refusal", "budget_refusal?" },
+      { "budget_id", "budget_id?" }, { "dimension", "text?" }, { "used", "count?" }, { "limit", "count?" },
+      { "rooms", "count?" },
+    } },
+  { name = "budget_holder", doc = "The grant or lease whose end drops a hold.", fields = {
+    { "execution_id", "execution_id" }, { "holder_id", "holder_id" },
+  } },
   { name = "usage_report", doc = "What an execution used; counted once per key.", fields = {
-    { "dedup_key", "dedup_key" }, { "execution_id", "execution_id?" }, { "holder_id", "holder_id?" }, { "sequence", "count?" }, { "dimensions", "amounts" },
-    { "reservation_id", "reservation_id?" } } },
+    { "dedup_key", "dedup_key" }, { "execution_id", "execution_id?" }, { "holder_id", "holder_id?" },
+    { "sequence", "count?" }, { "dimensions", "amounts" }, { "reservation_id", "reservation_id?" },
+  } },
   { name = "pending_usage", doc = "A report that waits for its budget's answer.", fields = {
-    { "sequence", "count" }, { "budget_id", "budget_id" }, { "attempt_index", "attempt_index" }, { "lease_id", "lease_id" }, { "holder_id", "holder_id?" }, { "dedup_key", "dedup_key" },
-    { "dimensions", "amounts" }, { "at", "time_ms" }, { "reservation_id", "reservation_id?" } } },
-  { name = "usage_breach", doc = "The limit in the way of a report, and what its budget says to do about it.", fields = {
-    { "budget_id", "budget_id" }, { "dimension", "dimension" }, { "used", "count" }, { "limit", "count" }, { "rooms", "count" }, { "action", "on_hard" } } },
+    { "sequence", "count" }, { "budget_id", "budget_id" }, { "attempt_index", "attempt_index" },
+    { "lease_id", "lease_id" }, { "holder_id", "holder_id?" }, { "dedup_key", "dedup_key" },
+    { "dimensions", "amounts" }, { "at", "time_ms" }, { "reservation_id", "reservation_id?" },
+  } },
+  { name = "usage_breach",
+    doc = "The limit in the way of a report, and what its budget says to do about it.",
+    fields = {
+      { "budget_id", "budget_id" }, { "dimension", "dimension" }, { "used", "count" }, { "limit", "count" },
+      { "rooms", "count" }, { "action", "on_hard" },
+    } },
   { name = "ledger_line", doc = "What an attempt used of a budget's dimension, and what it was refused.", fields = {
-    { "attempt_index", "attempt_index" }, { "budget_id", "budget_id" }, { "dimension", "dimension" }, { "accepted", "count" }, { "refused", "count" } } },
-  { name = "usage", doc = "What an execution used, and how many of its reports wait for their budget's answer.", fields = { { "ledger", "[ledger_line]" }, { "pending", "count" } } },
-  { name = "blocked_position", doc = "Where a walk over blocked executions goes on.", fields = { { "since", "time_ms" }, { "execution_id", "execution_id" } } },
-  { name = "awaits_position", doc = "Where a walk over a line goes on; `never` is the line of those that can never pass.", fields = { { "score", "int" }, { "execution_id", "execution_id" }, { "never", "bool?" } } },
-  { name = "awaiting", doc = "An execution that waits for a budget; one that `continues` was parked while it ran.", fields = {
-    { "execution_id", "execution_id" }, { "score", "int" }, { "namespace", "namespace" }, { "lane", "lane" }, { "kind", "kind" }, { "blocked_since", "time_ms" }, { "continues", "bool" }, { "detail", "detail?" } } },
+    { "attempt_index", "attempt_index" }, { "budget_id", "budget_id" }, { "dimension", "dimension" },
+    { "accepted", "count" }, { "refused", "count" },
+  } },
+  { name = "usage",
+    doc = "What an execution used, and how many of its reports wait for their budget's answer.",
+    fields = {
+      { "ledger", "[ledger_line]" }, { "pending", "count" },
+    } },
+  { name = "blocked_position", doc = "Where a walk over blocked executions goes on.", fields = {
+    { "since", "time_ms" }, { "execution_id", "execution_id" },
+  } },
+  { name = "awaits_position",
+    doc = "Where a walk over a line goes on; `never` is the line of those that can never pass.",
+    fields = {
+      { "score", "int" }, { "execution_id", "execution_id" }, { "never", "bool?" },
+    } },
+  { name = "awaiting",
+    doc = "An execution that waits for a budget; one that `continues` was parked while it ran.",
+    fields = {
+      { "execution_id", "execution_id" }, { "score", "int" }, { "namespace", "namespace" }, { "lane", "lane" },
+      { "kind", "kind" }, { "blocked_since", "time_ms" }, { "continues", "bool" }, { "detail", "detail?" },
+    } },
   { name = "quota_waiter", fields = { { "execution_id", "execution_id" }, { "score", "int" }, { "never", "bool" } } },
-  { name = "awaited_budget", doc = "A budget that someone waits for; -1 rooms were seen by whoever found none of this name.", fields = { { "budget_id", "budget_id" }, { "rooms", "int" } } },
+  { name = "awaited_budget",
+    doc = "A budget that someone waits for; -1 rooms were seen by whoever found none of this name.",
+    fields = {
+      { "budget_id", "budget_id" }, { "rooms", "int" },
+    } },
   { name = "scope_budgets", fields = { { "scope", "scope_name" }, { "budget_ids", "[budget_id]" } } },
-  { name = "cleared_budget", doc = "A budget that had room again after it refused something, or whose next reset is to be supplied. Everyone refused before room number `wide` is to be told unless `told` says it was done, and of those before `rooms` as many as fit into what is `free` below the hard limits.", fields = {
-    { "budget_id", "budget_id" }, { "rooms", "count" }, { "wide", "count" }, { "told", "count" }, { "free", "free" }, { "next_reset_wanted", "bool" } } },
-  { name = "budget_position", doc = "Where a list of budgets goes on.", fields = { { "created_at", "time_ms" }, { "budget_id", "budget_id" } } },
+  { name = "cleared_budget",
+    doc = "A budget that had room again after it refused something, or whose next reset is to be supplied. Everyone "
+      .. "refused before room number `wide` is to be told unless `told` says it was done, and of those before `rooms` "
+      .. "as many as fit into what is `free` below the hard limits.",
+    fields = {
+      { "budget_id", "budget_id" }, { "rooms", "count" }, { "wide", "count" }, { "told", "count" }, { "free", "free" },
+      { "next_reset_wanted", "bool" },
+    } },
+  { name = "budget_position", doc = "Where a list of budgets goes on.", fields = {
+    { "created_at", "time_ms" }, { "budget_id", "budget_id" },
+  } },
   { name = "failure", fields = { { "reason", "reason" }, { "category", "category" } } },
   { name = "attempt", fields = {
-    { "index", "attempt_index" }, { "attempt_id", "attempt_id" }, { "type", "attempt_type" }, { "state", "attempt_state" }, { "worker_instance", "instance" },
-    { "started_at", "time_ms" }, { "ended_at", "time_ms?" }, { "lease_epoch", "epoch" }, { "failure", "failure?" }, { "frames", "count" } } },
-  { name = "lease", fields = { { "worker_id", "worker_id" }, { "worker_instance", "instance" }, { "lease_id", "lease_id" }, { "lease_epoch", "epoch" }, { "expires_at", "time_ms" }, { "cancel_requested", "bool" }, { "yield_requested", "bool" } } },
-  { name = "held_lease", doc = "A lease a worker holds.", fields = { { "execution_id", "execution_id" }, { "lease_id", "lease_id" }, { "lease_expires_at", "time_ms" } } },
+    { "index", "attempt_index" }, { "attempt_id", "attempt_id" }, { "type", "attempt_type" },
+    { "state", "attempt_state" }, { "worker_instance", "instance" }, { "started_at", "time_ms" },
+    { "ended_at", "time_ms?" }, { "lease_epoch", "epoch" }, { "failure", "failure?" }, { "frames", "count" },
+  } },
+  { name = "lease", fields = {
+    { "worker_id", "worker_id" }, { "worker_instance", "instance" }, { "lease_id", "lease_id" },
+    { "lease_epoch", "epoch" }, { "expires_at", "time_ms" }, { "cancel_requested", "bool" },
+    { "yield_requested", "bool" },
+  } },
+  { name = "held_lease", doc = "A lease a worker holds.", fields = {
+    { "execution_id", "execution_id" }, { "lease_id", "lease_id" }, { "lease_expires_at", "time_ms" },
+  } },
   { name = "progress", fields = { { "pct", "pct" }, { "message", "progress_message?" } } },
-  { name = "operator_action", fields = { { "action", "text" }, { "actor", "actor" }, { "at", "time_ms" }, { "reason", "reason?" } } },
+  { name = "operator_action", fields = {
+    { "action", "text" }, { "actor", "actor" }, { "at", "time_ms" }, { "reason", "reason?" },
+  } },
   { name = "execution", doc = "Everything the store knows about one execution.", fields = {
-    { "execution_id", "execution_id" }, { "namespace", "namespace" }, { "lane", "lane" }, { "kind", "kind" }, { "state", "public_state" }, { "phase", "phase" },
-    { "blocking_reason", "blocking_reason?" }, { "blocking_detail", "detail?" }, { "blocked_since", "time_ms?" }, { "outcome", "outcome?" }, { "attempt_state", "attempt_state?" }, { "continues", "bool" }, { "granted_until", "time_ms?" },
-    { "priority", "priority" }, { "score", "int" }, { "created_at", "time_ms" }, { "updated_at", "time_ms" }, { "ended_at", "time_ms?" }, { "retire_at", "time_ms?" },
-    { "delay_until", "time_ms?" }, { "deadline_at", "time_ms?" }, { "start_by", "time_ms?" }, { "attempt_deadline_at", "time_ms?" },
-    { "tags", "tags" }, { "requires", "capabilities" }, { "prefers", "capabilities" }, { "fairness_key", "fairness_key?" },
-    { "input", "input" }, { "input_encoding", "encoding" }, { "result", "result?" }, { "result_encoding", "encoding?" }, { "failure", "failure?" },
-    { "attempts", "[attempt]" }, { "attempts_spilled", "count" }, { "lease", "lease?" }, { "progress", "progress?" }, { "retry", "retry" }, { "attempt_timeout_ms", "duration_ms?" },
-    { "max_reclaims", "times_limit" }, { "max_replays", "times_limit" }, { "reclaim_count", "count" }, { "replay_count", "count" }, { "fallback_index", "count?" }, { "fallbacks", "fallbacks" },
-    { "budgets", "budget_refs" }, { "quotas", "quota_refs" }, { "retention_ms", "duration_ms" }, { "max_frames", "count" }, { "trace_parent", "trace_parent?" }, { "completion_webhook", "url?" },
-    { "operator_actions", "[operator_action]" }, { "suspension", "suspension?" }, { "waitpoints", "[open_waitpoint]" }, { "past_suspensions", "[past_suspension]" }, { "signals", "count" },
-    { "flow_id", "flow_id?" }, { "parent_id", "execution_id?" }, { "key", "member_key?" }, { "inbound", "inbound?" }, { "nested", "flow_id?" }, { "children", "count" }, { "children_open", "count" }, { "usage", "usage?" } } },
-  { name = "waitpoint_position", doc = "Where a list of waitpoints goes on.", fields = { { "created_at", "time_ms" }, { "waitpoint_id", "waitpoint_id" } } },
-  { name = "position", doc = "Where a list goes on.", fields = { { "created_at", "time_ms" }, { "execution_id", "execution_id" } } },
+    { "execution_id", "execution_id" }, { "namespace", "namespace" }, { "lane", "lane" }, { "kind", "kind" },
+    { "state", "public_state" }, { "phase", "phase" }, { "blocking_reason", "blocking_reason?" },
+    { "blocking_detail", "detail?" }, { "blocked_since", "time_ms?" }, { "outcome", "outcome?" },
+    { "attempt_state", "attempt_state?" }, { "continues", "bool" }, { "granted_until", "time_ms?" },
+    { "priority", "priority" }, { "score", "int" }, { "created_at", "time_ms" }, { "updated_at", "time_ms" },
+    { "ended_at", "time_ms?" }, { "retire_at", "time_ms?" }, { "delay_until", "time_ms?" },
+    { "deadline_at", "time_ms?" }, { "start_by", "time_ms?" }, { "attempt_deadline_at", "time_ms?" },
+    { "tags", "tags" }, { "requires", "capabilities" }, { "prefers", "capabilities" },
+    { "fairness_key", "fairness_key?" }, { "input", "input" }, { "input_encoding", "encoding" },
+    { "result", "result?" }, { "result_encoding", "encoding?" }, { "failure", "failure?" }, { "attempts", "[attempt]" },
+    { "attempts_spilled", "count" }, { "lease", "lease?" }, { "progress", "progress?" }, { "retry", "retry" },
+    { "attempt_timeout_ms", "duration_ms?" }, { "max_reclaims", "times_limit" }, { "max_replays", "times_limit" },
+    { "reclaim_count", "count" }, { "replay_count", "count" }, { "fallback_index", "count?" },
+    { "fallbacks", "fallbacks" }, { "budgets", "budget_refs" }, { "quotas", "quota_refs" },
+    { "retention_ms", "duration_ms" }, { "max_frames", "count" }, { "trace_parent", "trace_parent?" },
+    { "completion_webhook", "url?" }, { "operator_actions", "[operator_action]" }, { "suspension", "suspension?" },
+    { "waitpoints", "[open_waitpoint]" }, { "past_suspensions", "[past_suspension]" }, { "signals", "count" },
+    { "flow_id", "flow_id?" }, { "parent_id", "execution_id?" }, { "key", "member_key?" }, { "inbound", "inbound?" },
+    { "nested", "flow_id?" }, { "children", "count" }, { "children_open", "count" }, { "usage", "usage?" },
+  } },
+  { name = "waitpoint_position", doc = "Where a list of waitpoints goes on.", fields = {
+    { "created_at", "time_ms" }, { "waitpoint_id", "waitpoint_id" },
+  } },
+  { name = "position", doc = "Where a list goes on.", fields = {
+    { "created_at", "time_ms" }, { "execution_id", "execution_id" },
+  } },
   { name = "lane_definition", doc = "How a lane behaves.", fields = {
-    { "state", "lane_state" }, { "priority_weight", "priority_weight" }, { "fairness", "fairness" }, { "fairness_weights", "fairness_weights?" }, { "max_depth", "count?" },
-    { "weight", "weight" }, { "retry", "retry?" }, { "attempt_timeout_ms", "duration_ms?" }, { "retention_ms", "duration_ms?" }, { "lease_ttl_ms", "lease_ttl_ms?" }, { "max_active", "max_active?" } } },
-  { name = "lane_entry", fields = { { "namespace", "namespace" }, { "lane", "lane" }, { "version", "count" }, { "definition", "lane_definition" } } },
+    { "state", "lane_state" }, { "priority_weight", "priority_weight" }, { "fairness", "fairness" },
+    { "fairness_weights", "fairness_weights?" }, { "max_depth", "count?" }, { "weight", "weight" },
+    { "retry", "retry?" }, { "attempt_timeout_ms", "duration_ms?" }, { "retention_ms", "duration_ms?" },
+    { "lease_ttl_ms", "lease_ttl_ms?" }, { "max_active", "max_active?" },
+  } },
+  { name = "lane_entry", fields = {
+    { "namespace", "namespace" }, { "lane", "lane" }, { "version", "count" }, { "definition", "lane_definition" },
+  } },
   { name = "worker", fields = {
-    { "instance", "instance" }, { "worker_id", "worker_id" }, { "namespace", "namespace" }, { "lanes", "lane_names" }, { "capabilities", "capabilities" }, { "slots", "slots" },
-    { "state", "worker_state" }, { "incarnation", "uuid?" }, { "owner", "actor?" }, { "registered_at", "time_ms" }, { "expires_at", "time_ms" } } },
+    { "instance", "instance" }, { "worker_id", "worker_id" }, { "namespace", "namespace" }, { "lanes", "lane_names" },
+    { "capabilities", "capabilities" }, { "slots", "slots" }, { "state", "worker_state" }, { "incarnation", "uuid?" },
+    { "owner", "actor?" }, { "registered_at", "time_ms" }, { "expires_at", "time_ms" },
+  } },
   { name = "access", doc = "What the bearer of a token may do. A scope that is absent is everything.", fields = {
-    { "access_id", "uuid" }, { "name", "access_name" }, { "roles", "roles" }, { "namespaces", "namespaces?" }, { "lanes", "lane_names?" }, { "capabilities", "capabilities?" },
-    { "created_at", "time_ms" }, { "created_by", "actor" }, { "expires_at", "time_ms?" } } },
+    { "access_id", "uuid" }, { "name", "access_name" }, { "roles", "roles" }, { "namespaces", "namespaces?" },
+    { "lanes", "lane_names?" }, { "capabilities", "capabilities?" }, { "created_at", "time_ms" },
+    { "created_by", "actor" }, { "expires_at", "time_ms?" },
+  } },
   { name = "heartbeat_result", fields = { { "instance", "instance" }, { "known", "bool" }, { "draining", "bool" } } },
   { name = "server", fields = { { "server_id", "uuid" }, { "expires_at", "time_ms" }, { "listening", "bool" } } },
-  { name = "queue_facts", fields = { { "queue", "queue" }, { "requires", "capabilities" }, { "admission", "bool" }, { "eligible", "count" }, { "uncovered", "bool" }, { "head_score", "int?" } } },
+  { name = "queue_facts", fields = {
+    { "queue", "queue" }, { "requires", "capabilities" }, { "admission", "bool" }, { "eligible", "count" },
+    { "uncovered", "bool" }, { "head_score", "int?" },
+  } },
   { name = "lane_counts", fields = {
-    { "namespace", "namespace" }, { "lane", "lane" }, { "state", "lane_state" }, { "eligible", "count" }, { "granted", "count" }, { "active", "count" }, { "delayed", "count" }, { "suspended", "count" }, { "terminal", "count" },
-    { "blocked_route", "count" }, { "blocked_quota", "count" }, { "blocked_budget", "count" }, { "blocked_dependencies", "count" }, { "blocked_children", "count" }, { "blocked_operator", "count" },
-    { "head_score", "int?" }, { "oldest_eligible_at", "time_ms?" }, { "queues", "[queue_facts]" } } },
+    { "namespace", "namespace" }, { "lane", "lane" }, { "state", "lane_state" }, { "eligible", "count" },
+    { "granted", "count" }, { "active", "count" }, { "delayed", "count" }, { "suspended", "count" },
+    { "terminal", "count" }, { "blocked_route", "count" }, { "blocked_quota", "count" }, { "blocked_budget", "count" },
+    { "blocked_dependencies", "count" }, { "blocked_children", "count" }, { "blocked_operator", "count" },
+    { "head_score", "int?" }, { "oldest_eligible_at", "time_ms?" }, { "queues", "[queue_facts]" },
+  } },
   { name = "lane_waiter", doc = "One that waits in a lane, and for what.", fields = {
-    { "execution_id", "execution_id" }, { "state", "public_state" }, { "reason", "blocking_reason?" }, { "requires", "capabilities" }, { "detail", "detail?" } } },
-  { name = "event_entry", doc = "Events that were appended together, packed one after the other; `number` is that of the first.", fields = {
-    { "id", "stream_id" }, { "number", "count" }, { "events", "bytes" } } },
-  { name = "tally_line", doc = "What was counted of one lane, or of what has none: how many events of each name, in the order of the names; of each duration the sum in milliseconds and how many fell under each bound.", fields = {
-    { "namespace", "text" }, { "lane", "text" }, { "counts", "[count]" }, { "waited", "[count]" }, { "ran", "[count]" }, { "took", "[count]" } } },
+    { "execution_id", "execution_id" }, { "state", "public_state" }, { "reason", "blocking_reason?" },
+    { "requires", "capabilities" }, { "detail", "detail?" },
+  } },
+  { name = "event_entry",
+    doc = "Events that were appended together, packed one after the other; `number` is that of the first.",
+    fields = {
+      { "id", "stream_id" }, { "number", "count" }, { "events", "bytes" },
+    } },
+  { name = "tally_line",
+    doc = "What was counted of one lane, or of what has none: how many events of each name, in the order of the names; "
+      .. "of each duration the sum in milliseconds and how many fell under each bound.",
+    fields = {
+      { "namespace", "text" }, { "lane", "text" }, { "counts", "[count]" }, { "waited", "[count]" },
+      { "ran", "[count]" }, { "took", "[count]" },
+    } },
   { name = "on_hand", doc = "What a partition has to do, and since when.", fields = {
-    { "outbox", "count" }, { "oldest_outbox_at", "time_ms?" }, { "timers_due", "count" }, { "next_timer_at", "time_ms?" }, { "stuck", "count" }, { "waitpoints", "count" }, { "oldest_waitpoint_at", "time_ms?" } } },
+    { "outbox", "count" }, { "oldest_outbox_at", "time_ms?" }, { "timers_due", "count" },
+    { "next_timer_at", "time_ms?" }, { "stuck", "count" }, { "waitpoints", "count" },
+    { "oldest_waitpoint_at", "time_ms?" },
+  } },
   { name = "quota_standing", doc = "How a quota stands over the keys looked at.", fields = {
-    { "quota_id", "quota_id" }, { "namespace", "namespace" }, { "created_at", "time_ms" }, { "keys", "count" }, { "looked", "count" }, { "held", "count" }, { "waiting", "count" }, { "throttled", "count" } } },
-  { name = "effect", doc = "Something owed to other partitions.", fields = { { "id", "stream_id" }, { "type", "text" }, { "at", "time_ms" }, { "data", "detail" } } },
+    { "quota_id", "quota_id" }, { "namespace", "namespace" }, { "created_at", "time_ms" }, { "keys", "count" },
+    { "looked", "count" }, { "held", "count" }, { "waiting", "count" }, { "throttled", "count" },
+  } },
+  { name = "effect", doc = "Something owed to other partitions.", fields = {
+    { "id", "stream_id" }, { "type", "text" }, { "at", "time_ms" }, { "data", "detail" },
+  } },
   { name = "webhook", doc = "A webhook to deliver: what ended, and how. `tries` counts this one.", fields = {
-    { "delivery_id", "delivery_id" }, { "tries", "count" }, { "receiver", "key_digest" }, { "url", "url" }, { "type", "text" }, { "at", "time_ms" }, { "namespace", "namespace" }, { "lane", "lane?" }, { "kind", "kind" },
-    { "execution_id", "execution_id?" }, { "flow_id", "flow_id?" }, { "outcome", "text" }, { "failure", "failure?" }, { "tags", "tags" }, { "attempt_index", "attempt_index?" }, { "replay_count", "count" } } },
+    { "delivery_id", "delivery_id" }, { "tries", "count" }, { "receiver", "key_digest" }, { "url", "url" },
+    { "type", "text" }, { "at", "time_ms" }, { "namespace", "namespace" }, { "lane", "lane?" }, { "kind", "kind" },
+    { "execution_id", "execution_id?" }, { "flow_id", "flow_id?" }, { "outcome", "text" }, { "failure", "failure?" },
+    { "tags", "tags" }, { "attempt_index", "attempt_index?" }, { "replay_count", "count" },
+  } },
   { name = "webhook_status", doc = "How far the webhook of the last end is.", fields = {
-    { "delivery_id", "delivery_id" }, { "state", "webhook_state" }, { "tries", "count" }, { "owed_at", "time_ms" }, { "updated_at", "time_ms" }, { "next_at", "time_ms?" }, { "status", "http_status?" }, { "error", "webhook_error?" } } },
-  { name = "partition_defaults", fields = { { "executions", "partition_count" }, { "budgets", "partition_count" }, { "quotas", "partition_count" }, { "schedules", "partition_count" } } },
-  { name = "finding", doc = "A broken invariant.", fields = { { "invariant", "count" }, { "key", "bytes" }, { "problem", "text" }, { "repaired", "bool" } } },
+    { "delivery_id", "delivery_id" }, { "state", "webhook_state" }, { "tries", "count" }, { "owed_at", "time_ms" },
+    { "updated_at", "time_ms" }, { "next_at", "time_ms?" }, { "status", "http_status?" }, { "error", "webhook_error?" },
+  } },
+  { name = "partition_defaults", fields = {
+    { "executions", "partition_count" }, { "budgets", "partition_count" }, { "quotas", "partition_count" },
+    { "schedules", "partition_count" },
+  } },
+  { name = "finding", doc = "A broken invariant.", fields = {
+    { "invariant", "count" }, { "key", "bytes" }, { "problem", "text" }, { "repaired", "bool" },
+  } },
 }
 
 return { scalar = scalar, list = list, map = map, struct = struct }
@@ -689,8 +1076,12 @@ function scalars.text(t)
     if #v < t.min or #v > t.max then
       return problem(string.format("must be %d to %d bytes long, got %d", t.min, t.max, #v), t.code)
     end
-    if t.pattern and not string.find(v, t.pattern) then return problem("holds a character that is not allowed", t.code) end
-    if t.digits_max and not digits_within(v, t.digits_max) then return problem("holds a number that is too large", t.code) end
+    if t.pattern and not string.find(v, t.pattern) then
+      return problem("holds a character that is not allowed", t.code)
+    end
+    if t.digits_max and not digits_within(v, t.digits_max) then
+      return problem("holds a number that is too large", t.code)
+    end
     if t.refuse and string.find(v, t.refuse.pattern) then
       return problem(t.refuse.problem or "holds a character that is not allowed", t.code)
     end
@@ -728,8 +1119,8 @@ end
 
 local compile
 
--- How many items a list holds, or nil when it is none. Entries are counted: the length operator may stop at either side of a
--- hole, and where depends on how the host built the table.
+-- How many items a list holds, or nil when it is none. Entries are counted: the length operator may stop at either side
+-- of a hole, and where depends on how the host built the table.
 function check.list_length(v)
   if type(v) ~= "table" then return nil end
   local n, last = 0, 0
@@ -913,8 +1304,8 @@ local function boot()
   tx, pay = require "lib.tx", require "transition.pay"
 end
 
--- A packed answer: the variant and its fields, or false, the code of a refusal and its detail. What raised, and what is not known,
--- is nil, the word and a text. The number of store calls comes last when it was asked for.
+-- A packed answer: the variant and its fields, or false, the code of a refusal and its detail. What raised, and what is
+-- not known, is nil, the word and a text. The number of store calls comes last when it was asked for.
 local function packed(answer, calls)
   local fields, variant = answer.fields, answer.ok
   if answer.bytes then return calls and answer.bytes .. pack(calls) or answer.bytes end
@@ -937,8 +1328,8 @@ local function raised(problem)
   return refusal and packed(refusal) or pack(nil, "raised", problem), refusal and "refused" or "raised"
 end
 
--- An operation: its name, its route, its arguments, the time or nil, and whether its store calls are counted. `trusted` says that
--- the arguments were checked by the same rules.
+-- An operation: its name, its route, its arguments, the time or nil, and whether its store calls are counted. `trusted`
+-- says that the arguments were checked by the same rules.
 local function operate(trusted, at, name, route, args, now, counted)
   local contract = functions[name]
   if contract == nil then return pack(nil, "unknown", name) end
@@ -967,7 +1358,8 @@ local function operate(trusted, at, name, route, args, now, counted)
   return tx.lost or reply
 end
 
--- Runs a list: `argv` holds what is true for all of it, then its operations. `kind` is the class of the function it came by.
+-- Runs a list: `argv` holds what is true for all of it, then its operations. `kind` is the class of the function it
+-- came by.
 function define.run(kind, argv)
   if tx == nil then boot() end
   local marks, number, executions, budgets, quotas = unpack_(argv[1])
@@ -983,8 +1375,8 @@ function define.run(kind, argv)
   return answers
 end
 
--- The one function that is called by its own name: what is loaded, asked before anything else is. Every version reads its reply, so it
--- has a shape of its own.
+-- The one function that is called by its own name: what is loaded, asked before anything else is. Every version reads
+-- its reply, so it has a shape of its own.
 function define.library()
   if tx == nil then boot() end
   return pack({ ok = functions.ff_library.call().fields })
@@ -1024,8 +1416,9 @@ end
 source["lib.tx"] = function(require, LIBRARY)
 -- One operation's view of its partition: reads see the plan, writes are planned.
 --
--- What finished operations planned waits and goes out together: before something reads a range of a key it touches, when the list
--- turns to another partition, and at the end of the list. What the running operation plans is dropped when it is refused or raises.
+-- What finished operations planned waits and goes out together: before something reads a range of a key it touches,
+-- when the list turns to another partition, and at the end of the list. What the running operation plans is dropped
+-- when it is refused or raises.
 --
 -- The plan is kept in lists that are used again and again: they hold nothing that outlives a list of operations.
 local limits = require "lib.limits"
@@ -1040,23 +1433,26 @@ local pcall, type, unpack, tonumber, error, ipairs, next = pcall, type, unpack, 
 -- The one view there is; an operation begins it anew.
 local Tx = {}
 
--- Planned writes are commands as they will be sent: a list of the word, the key and the arguments. A write joins the last command of its
--- key when that has the same word. `before` leads from a command to the one that precedes it for the same key.
+-- Planned writes are commands as they will be sent: a list of the word, the key and the arguments. A write joins the
+-- last command of its key when that has the same word. `before` leads from a command to the one that precedes it for
+-- the same key.
 local order, count, last, before = {}, 0, {}, {}
--- How many commands finished operations planned; and the commands that the running operation's writes have joined. A SET has its
--- operation's number as a fourth item.
+-- How many commands finished operations planned; and the commands that the running operation's writes have joined. A
+-- SET has its operation's number as a fourth item.
 local settled, joined, join_count, number = 0, {}, 0, 0
 -- SETs of records that are packed when the operation is done, each with the function that does it.
 local open, closers, open_count = {}, {}, 0
--- Events of the partition the list is at, in order; how many there are, how many of finished operations, and how many of those whose
--- writes are done.
+-- Events of the partition the list is at, in order; how many there are, how many of finished operations, and how many
+-- of those whose writes are done.
 local events, event_count, event_settled, event_done = {}, 0, 0, 0
--- How many finished operations have writes that are not done, and the places of the first and the last of them in the list.
+-- How many finished operations have writes that are not done, and the places of the first and the last of them in the
+-- list.
 local owners, first_owner, last_owner = 0, 0, 0
--- What operations owe to other partitions of the same store, until it is paid; how many debts there are, and how many of finished
--- operations.
+-- What operations owe to other partitions of the same store, until it is paid; how many debts there are, and how many
+-- of finished operations.
 local debts, debt_count, debt_settled = {}, 0, 0
--- What is owed in case that the writes of an operation fail: what it took elsewhere for something that then does not happen.
+-- What is owed in case that the writes of an operation fail: what it took elsewhere for something that then does not
+-- happen.
 local hedges, hedge_count, hedge_settled = {}, 0, 0
 
 -- True when the running operation has planned a command of this key.
@@ -1092,8 +1488,9 @@ end
 -- How many arguments one write of a command has that others can join.
 local width = { ZADD = 2, HSET = 2, ZREM = 1, HDEL = 1, XDEL = 1 }
 
--- Takes back what the running operation has planned since its last finished item, and answers it as commands. What joined a command of
--- another operation comes first: what the operation planned for the same key afterwards has a command of its own.
+-- Takes back what the running operation has planned since its last finished item, and answers it as commands. What
+-- joined a command of another operation comes first: what the operation planned for the same key afterwards has a
+-- command of its own.
 local function take_back()
   local taken = {}
   for i = join_count, 1, -1 do
@@ -1122,9 +1519,9 @@ end
 
 local append, say
 
--- Begins a list. `kind` is the class of the function it came by; `marks` is 1 when slots may move and 2 when someone reads events,
--- or their sum. A test adds 4 to have every transition made step by step. `executions`, `budgets` and `quotas` are how many partitions
--- hold them, where operations may visit others.
+-- Begins a list. `kind` is the class of the function it came by; `marks` is 1 when slots may move and 2 when someone
+-- reads events, or their sum. A test adds 4 to have every transition made step by step. `executions`, `budgets` and
+-- `quotas` are how many partitions hold them, where operations may visit others.
 function Tx:list(kind, marks, executions, budgets, quotas)
   if count > 0 then cut(0) end
   settled, join_count, open_count, owners = 0, 0, 0, 0
@@ -1169,7 +1566,8 @@ function Tx:reset()
   self.memo, self.messages, self.lanes, self.visited = {}, nil, {}, {}
 end
 
--- What an earlier visit of this list found under a key, and left there: visits come back to the same quota again and again.
+-- What an earlier visit of this list found under a key, and left there: visits come back to the same quota again and
+-- again.
 function Tx:found(key)
   return self.visiting and self.visited[key] or nil
 end
@@ -1207,8 +1605,8 @@ local function planned(command, name)
   end
 end
 
--- A range of a key is about to be read: what others planned for it goes out first. What this operation planned cannot be seen
--- by a range.
+-- A range of a key is about to be read: what others planned for it goes out first. What this operation planned cannot
+-- be seen by a range.
 local function ranged(self, key)
   local command = last[key]
   if command == nil then return end
@@ -1475,8 +1873,8 @@ function Tx:xrange(key, from, to, limit)
   return self:read("XRANGE", key, from, to, "COUNT", limit)
 end
 
--- As xrange, but in steps, so that large entries are not all read at once: stops after `bytes_max`. The second answer says
--- that it stopped there and more may follow.
+-- As xrange, but in steps, so that large entries are not all read at once: stops after `bytes_max`. The second answer
+-- says that it stopped there and more may follow.
 function Tx:xsome(key, from, to, limit, bytes_max)
   local out, bytes, step = {}, 0, 16
   while #out < limit do
@@ -1621,8 +2019,8 @@ local function drop_oldest(key, newest)
   if keep then redis_call("XTRIM", key, "MINID", "=", keep) end
 end
 
--- Appends the events of the partition in as few entries as they fit into. The name of an entry's field is the number of its first
--- event.
+-- Appends the events of the partition in as few entries as they fit into. The name of an entry's field is the number of
+-- its first event.
 function append(self)
   local n = event_done
   if n == 0 then return end
@@ -1638,8 +2036,12 @@ function append(self)
     for i = 1, n do
       bytes = bytes + #events[i]
       local following = i < n and events[i + 1]
-      if not following or i - from + 1 == limits.events_per_entry_max or bytes + #following > limits.event_entry_bytes_max then
-        redis_call("XADD", names.events, "MAXLEN", "~", limits.events_max, "*", first + from - 1, concat(events, "", from, i))
+      if not following or i - from + 1 == limits.events_per_entry_max
+        or bytes + #following > limits.event_entry_bytes_max
+      then
+        redis_call(
+          "XADD", names.events, "MAXLEN", "~", limits.events_max, "*", first + from - 1, concat(events, "", from, i)
+        )
         from, bytes = i + 1, 0
       end
     end
@@ -1837,8 +2239,8 @@ function Tx:route_of_execution(id) return seated("p", id, self.executions) end
 function Tx:route_of_quota(id) return seated("q", id, self.quotas) end
 function Tx:route_of_budget(id) return seated("b", id, self.budgets) end
 
--- Runs `work(tx, ...)` in another partition, as an operation of its own: what it plans is written before this returns. The running
--- operation has planned nothing but finished items. Answers what the work answers, or nil when it raised.
+-- Runs `work(tx, ...)` in another partition, as an operation of its own: what it plans is written before this returns.
+-- The running operation has planned nothing but finished items. Answers what the work answers, or nil when it raised.
 function Tx:visit(route, work, ...)
   local home, messages = self.route, self.messages
   if settle_host then settle_host("ok") end
@@ -1860,13 +2262,13 @@ end
 
 local function debt_of(self, what, set, execution_id, holder_id, unused)
   return {
-    what = what, set = set, execution_id = execution_id, holder_id = holder_id, unused = unused, at = self.at, home = self.route, now = self.now,
-    key_digest = nil, void = nil,
+    what = what, set = set, execution_id = execution_id, holder_id = holder_id, unused = unused,
+    at = self.at, home = self.route, now = self.now, key_digest = nil, void = nil,
   }
 end
 
--- The running operation owes something to another partition of the same store: a set the release of a holder that perhaps never ran
--- (`release`), or an execution the call of a quota (`call`).
+-- The running operation owes something to another partition of the same store: a set the release of a holder that
+-- perhaps never ran (`release`), or an execution the call of a quota (`call`).
 function Tx:owe(what, set, execution_id, holder_id, unused)
   debt_count = debt_count + 1
   debts[debt_count] = debt_of(self, what, set, execution_id, holder_id, unused)
@@ -1901,7 +2303,8 @@ function Tx:settle_debts()
   return list
 end
 
--- Runs `work(tx, ...)` in a partition on behalf of an operation that was answered. False when it raised, or could not be written.
+-- Runs `work(tx, ...)` in a partition on behalf of an operation that was answered. False when it raised, or could not
+-- be written.
 function Tx:pay(route, debt, work, ...)
   self.visiting, self.paying = true, true
   self:operation(debt.at, route, debt.now)
@@ -1913,8 +2316,8 @@ function Tx:pay(route, debt, work, ...)
   return fine
 end
 
--- Ends the list: the rest is written, and each partition gets its events and says what there is to say. Only a damaged stream refuses
--- events; every operation of the list says so then, since no raise may leave it.
+-- Ends the list: the rest is written, and each partition gets its events and says what there is to say. Only a damaged
+-- stream refuses events; every operation of the list says so then, since no raise may leave it.
 function Tx:close()
   self.at = nil
   self:flush()
@@ -1931,8 +2334,8 @@ local function is_moving(problem)
   return find(problem, "TRYAGAIN") or find(problem, "ASK ") or find(problem, "MOVED ") or find(problem, "CLUSTERDOWN")
 end
 
--- Plans one item of a batch: `item(...)`. Answers what it answered; `try_again` when the partition is moving; nil and the
--- message when it raised. Of one that is refused or raises nothing stays planned.
+-- Plans one item of a batch: `item(...)`. Answers what it answered; `try_again` when the partition is moving; nil and
+-- the message when it raised. Of one that is refused or raises nothing stays planned.
 function Tx:item(item, ...)
   local fine, answer = pcall(item, ...)
   if not fine then
@@ -1963,8 +2366,8 @@ local sub, match, sha1hex = string.sub, string.match, redis.sha1hex
 local routes = {}
 local kept_max = 256
 
--- The names of a partition that hold nothing but its tag, and those of its lanes. The configuration record has no tag: whoever asks
--- for a key of a partition there has the wrong route.
+-- The names of a partition that hold nothing but its tag, and those of its lanes. The configuration record has no tag:
+-- whoever asks for a key of a partition there has the wrong route.
 function keys.of(route)
   local names = routes[route]
   if names then return names end
@@ -2019,7 +2422,8 @@ function keys.flow_names(tx, id) return "ff:flow:" .. tx.tag .. ":" .. id .. ":n
 function keys.flows(tx) return "ff:idx:" .. tx.tag .. ":flows" end
 -- Flows that still owe their members a cancel.
 function keys.cancel_backlog(tx) return "ff:idx:" .. tx.tag .. ":cancel_backlog" end
--- Edges out of a member by number; those into it, as upstreams with the edge's number there; what is passed along them; children.
+-- Edges out of a member by number; those into it, as upstreams with the edge's number there; what is passed along them;
+-- children.
 function keys.edges_out(tx, id) return tx.names.exec .. id .. ":out" end
 function keys.edges_in(tx, id) return tx.names.exec .. id .. ":in" end
 function keys.passed(tx, id) return tx.names.exec .. id .. ":passed" end
@@ -2083,7 +2487,9 @@ function keys.kind(tx, kind)
   end
   return key
 end
-function keys.tag(tx, name, value) return "ff:idx:" .. tx.tag .. ":tag:" .. keys.digest(#name .. ":" .. name .. value) end
+function keys.tag(tx, name, value)
+  return "ff:idx:" .. tx.tag .. ":tag:" .. keys.digest(#name .. ":" .. name .. value)
+end
 
 function keys.events(tx) return tx.names.events end
 -- How many events the partition ever had.
@@ -2091,8 +2497,8 @@ function keys.event_count(tx) return tx.names.event_count end
 function keys.outbox(tx) return tx.names.outbox end
 -- What was counted of the events.
 function keys.tally(tx) return "ff:tally:" .. tx.tag end
--- What is owed to receivers outside: a webhook, each receiver's line of them by the time of the next try, and the receivers by
--- the heads of their lines.
+-- What is owed to receivers outside: a webhook, each receiver's line of them by the time of the next try, and the
+-- receivers by the heads of their lines.
 function keys.webhook(tx, id) return "ff:hook:" .. tx.tag .. ":" .. id end
 function keys.receiver(tx, digest) return "ff:outbox:" .. tx.tag .. ":receiver:" .. digest end
 function keys.receivers(tx) return "ff:outbox:" .. tx.tag .. ":receivers" end
@@ -2102,7 +2508,9 @@ function keys.quota(tx, id) return "ff:quota:" .. tx.tag .. ":" .. id .. ":core"
 -- The keys of a quota that are in use, by the order of their first use.
 function keys.quota_keys(tx, id) return "ff:quota:" .. tx.tag .. ":" .. id .. ":keys" end
 -- `part`: key, rate, weighted, weights, waiters, asked, oversized, called; `digest` is that of the quota's key.
-function keys.quota_part(tx, id, part, digest) return "ff:quota:" .. tx.tag .. ":" .. id .. ":" .. part .. ":" .. digest end
+function keys.quota_part(tx, id, part, digest)
+  return "ff:quota:" .. tx.tag .. ":" .. id .. ":" .. part .. ":" .. digest
+end
 
 -- `set` names where executions are held: `lane:<namespace>/<lane>`, `quota:<id>:<digest>`, …
 function keys.capacity(tx, set) return "ff:quota:" .. tx.tag .. ":" .. set .. ":capacity" end
@@ -2150,7 +2558,8 @@ end
 function id.derived(given, ...)
   local h = redis.sha1hex(table.concat({ given, ... }, ":"))
   local function part(from, to) return string.sub(h, from, to) end
-  return part(1, 8) .. "-" .. part(9, 12) .. "-8" .. part(13, 15) .. "-a" .. part(16, 18) .. "-" .. part(19, 26) .. string.sub(given, 33)
+  return part(1, 8) .. "-" .. part(9, 12) .. "-8" .. part(13, 15) .. "-a" .. part(16, 18) .. "-" .. part(19, 26)
+    .. string.sub(given, 33)
 end
 
 return id
@@ -2183,25 +2592,29 @@ end
 source["lib.event"] = function(require, LIBRARY)
 -- One event per transition, appended to the partition's stream with the list that made it.
 --
--- An event is a packed array: type, time, path of the lane, kind, execution, flow, attempt, worker, tags (a packed flat list), and then
--- its data, name and value in turn. An entry of the stream holds events one after the other.
+-- An event is a packed array: type, time, path of the lane, kind, execution, flow, attempt, worker, tags (a packed flat
+-- list), and then its data, name and value in turn. An entry of the stream holds events one after the other.
 local keys = require "lib.keys"
 
 local pack, unpack_ = cmsgpack.pack, cmsgpack.unpack
 
 local event = {}
 
--- What follows the kind of an event are its data: name, value, … in the order in which they are shown. The change that ended a lease
--- says how long it lasted.
+-- What follows the kind of an event are its data: name, value, … in the order in which they are shown. The change that
+-- ended a lease says how long it lasted.
 function event.of_execution(tx, rec, kind, ...)
   local ran = rec.ran
   if ran then
     rec.ran = nil
     return tx:note(pack({
-      kind, tx.now, rec.path, rec.kind, rec.id, rec.flow_id or false, rec.attempt or false, rec.worker or false, rec.tags or false, "ran_ms", ran, ...
+      kind, tx.now, rec.path, rec.kind, rec.id, rec.flow_id or false, rec.attempt or false,
+      rec.worker or false, rec.tags or false, "ran_ms", ran, ...
     }))
   end
-  tx:note(pack({ kind, tx.now, rec.path, rec.kind, rec.id, rec.flow_id or false, rec.attempt or false, rec.worker or false, rec.tags or false, ... }))
+  tx:note(pack({
+    kind, tx.now, rec.path, rec.kind, rec.id, rec.flow_id or false, rec.attempt or false,
+    rec.worker or false, rec.tags or false, ...
+  }))
 end
 
 function event.of_flow(tx, f, kind, ...)
@@ -2210,13 +2623,16 @@ end
 
 -- Of the fleet: a worker, a budget, a lane or what an operator did.
 function event.of_fleet(tx, kind, namespace, lane, worker, ...)
-  tx:note(pack({ kind, tx.now, (namespace or "") .. "/" .. (lane or ""), false, false, false, false, worker or false, false, ... }))
+  tx:note(pack({
+    kind, tx.now, (namespace or "") .. "/" .. (lane or ""), false, false, false, false, worker or false, false, ...
+  }))
 end
 
 -- What became of a webhook belongs to what it tells of; `tags` are a packed flat list.
 function event.of_webhook(tx, w, kind, tags, ...)
   tx:note(pack({
-    kind, tx.now, w.namespace .. "/" .. (w.lane or ""), w.kind, w.execution_id or false, w.flow_id or false, w.attempt_index or false, false, tags or false, ...
+    kind, tx.now, w.namespace .. "/" .. (w.lane or ""), w.kind, w.execution_id or false, w.flow_id or false,
+    w.attempt_index or false, false, tags or false, ...
   }))
 end
 
@@ -2261,114 +2677,160 @@ return outbox
 end
 
 source["record.fields"] = function(require, LIBRARY)
--- The fields of stored records. A record is one packed array, its values in the order in which they stand here; false stands for one
--- that is absent. A list in the place of a field is a group that shares one position and is absent as a whole. Append only: a
--- position never changes its meaning.
+-- The fields of stored records. A record is one packed array with its values in the order of this list. An absent
+-- value is stored as false. A list in place of a field is a group: it shares one position and is absent as a whole.
+-- The lists are append only, because a position never changes its meaning.
 --
--- A field is its name and its type. `!` marks one that a record cannot be without. Without a field marked `|`, none of those that
--- follow it is there, up to the groups: a record may end before it.
+-- A field is its name and its type. A record must have a field marked `!`. A record may end before a field marked `|`:
+-- without that field, all later single fields are absent too.
 return {
   access = {
-    "access_id uuid!", "digest text!", "name text!", "roles [text]!", "namespaces [text]", "lanes [text]", "capabilities [text]", "created_at time_ms!", "created_by text!", "expires_at time_ms",
+    "access_id uuid!", "digest text!", "name text!", "roles [text]!", "namespaces [text]", "lanes [text]",
+    "capabilities [text]", "created_at time_ms!", "created_by text!", "expires_at time_ms",
   },
 
   execution = {
-    -- `path` is "namespace/lane", `digest` that of what was submitted; `input` says that there is one, `tags` are a packed flat list.
+    -- `path` is "namespace/lane". `digest` is the digest of the submission. `input` is 1 when there is one. `tags` is a
+    -- packed flat list.
     "path text!", "kind kind!", "created time_ms!", "queue queue!", "retention duration_ms!",
-    "phase phase!", "prio priority!", "score int!", "updated time_ms!", "wake time_ms", "digest text!", "input count", "tags bytes",
-    -- What must admit it (record/asks.lua), and what has (record/holds.lua).
+    "phase phase!", "prio priority!", "score int!", "updated time_ms!", "wake time_ms", "digest text!", "input count",
+    "tags bytes",
+    -- The quotas and budgets that must admit it (record/asks.lua), and those that have (record/holds.lua).
     "asks bytes", "holds bytes",
-    -- The last attempt and its lease, and what ended it.
-    "attempt attempt_index|", "attempt_id attempt_id", "attempt_type attempt_type", "attempt_state attempt_state", "started time_ms",
-    "lease_id lease_id", "epoch epoch", "worker instance", "worker_id worker_id", "lease_until time_ms", "lease_ttl lease_ttl_ms",
-    "ended_by text",
-    -- The end, and the result unless it is stored apart.
+    -- The last attempt with its lease, and what ended it.
+    "attempt attempt_index|", "attempt_id attempt_id", "attempt_type attempt_type", "attempt_state attempt_state",
+    "started time_ms", "lease_id lease_id", "epoch epoch", "worker instance", "worker_id worker_id",
+    "lease_until time_ms", "lease_ttl lease_ttl_ms", "ended_by text",
+    -- The end, and the result unless it is stored separately.
     "ended time_ms|", "outcome outcome", "result bytes",
-    -- Of a member: its flow, its key and number there, the flow that runs in its place. Of a child: its parent, its key and number
-    -- there, and what the parent's end means for it.
+    -- Of a member: its flow, its key and number there, and the flow that runs in its place. Of a child: its parent, its
+    -- key and number there, and what the parent's end does to it.
     { "flow_id flow_id", "key text", "number count", "nested flow_id", "parent_id execution_id", "parent_close text" },
-    -- Why and since when it does not run, until when, and how it goes on.
-    { "reason blocking_reason", "detail bytes", "since time_ms", "delay time_ms", "start_by time_ms", "start_within duration_ms", "deadline time_ms", "next text", "resume count", "ready time_ms", "fair int", "fair_end int", "fairness_key text" },
-    -- Its grant, how many it had, what a budget refused it, and which workers it wants.
-    { "grant grant_id", "grant_worker instance", "grant_until time_ms", "grants count", "wanted bytes", "requires [text]", "prefers [text]" },
-    -- Limits that were given, and what went wrong so far. When and why the last attempt ended, unless it ended with the execution.
-    { "timeout duration_ms", "timeout_at time_ms", "time_left duration_ms", "max_reclaims count", "max_replays count", "failure bytes", "failures count", "reclaims count", "replays count", "tier count", "progress bytes", "cancel_by time_ms", "cancel_reason text", "yield count", "renewals count", "ended_value int", "lane_retry retry", "attempt_ended time_ms", "attempt_failure bytes" },
-    -- Waiting, and what came of it. The wait itself, the open waitpoints and what answered them are a record of their own.
+    -- Why it does not run, since when and until when, and how it goes on.
+    {
+      "reason blocking_reason", "detail bytes", "since time_ms", "delay time_ms", "start_by time_ms",
+      "start_within duration_ms", "deadline time_ms", "next text", "resume count", "ready time_ms", "fair int",
+      "fair_end int", "fairness_key text",
+    },
+    -- Its grant, how many grants it had, what a budget refused it (`wanted`), and which workers it wants.
+    {
+      "grant grant_id", "grant_worker instance", "grant_until time_ms", "grants count", "wanted bytes",
+      "requires [text]", "prefers [text]",
+    },
+    -- The limits it was given, and what went wrong so far. `attempt_ended` and `attempt_failure` say when and why the
+    -- last attempt ended, unless it ended with the execution.
+    {
+      "timeout duration_ms", "timeout_at time_ms", "time_left duration_ms", "max_reclaims count", "max_replays count",
+      "failure bytes", "failures count", "reclaims count", "replays count", "tier count", "progress bytes",
+      "cancel_by time_ms", "cancel_reason text", "yield count", "renewals count", "ended_value int", "lane_retry retry",
+      "attempt_ended time_ms", "attempt_failure bytes",
+    },
+    -- How it waits for signals, and what came of it. The wait itself is in the record `waits`.
     { "waits count", "wait_until time_ms", "open_due time_ms", "continued text", "signals bytes" },
-    -- Frames of the running attempt, attempts that have some, that someone follows them, how many are kept, and how many the last
-    -- attempt wrote.
+    -- The frames of the running attempt, and the attempts that have frames. Whether someone follows them, how many are
+    -- kept, and how many the last attempt wrote.
     { "frames bytes", "streams bytes", "tailed count", "max_frames count", "attempt_frames count" },
-    -- Of a member: what it waits for, its edges out and how many of them its end has reached, that its flow was stopped before it
-    -- reached all, what its outcome means for the flow; that it is not seen by anyone until its flow is sealed; that it is kept while
-    -- its flow or parent has not ended, and since when it is not. Its children and the wait for them; what is owed to others.
-    { "deps bytes", "inbound inbound", "passes count", "outs count", "reached count", "halted count", "fault bytes", "verdict text", "hidden count", "bound count", "freed time_ms", "kids bytes", "awaiting count", "owed bytes" },
-    -- That older attempts and what operators did are stored apart, and how many attempts stand further away; that someone waits for
-    -- its end; that its result is stored apart; encodings other than json; how many reports of what it used were made; where its end
-    -- is told, and the webhook of its last end; that the submitter said more than this.
-    { "more count", "spilled count", "waited count", "result_far count", "result_in text", "input_in text", "reports count", "webhook text", "hook bytes", "said count" },
-    -- Known while it is in use: its id, and what it was when it was read.
+    -- Of a member: `deps` to `passes` are what it waits for. `outs` counts its edges out, `reached` those that its end
+    -- has reached, and `halted` is set when its flow was stopped before that. `fault` and `verdict` are what its
+    -- outcome means for the flow. A `hidden` member is invisible until its flow is sealed. A `bound` one is kept until
+    -- its flow or parent has ended, which happened at `freed`. Then its children, whether it waits for them, and what
+    -- it owes to other records.
+    {
+      "deps bytes", "inbound inbound", "passes count", "outs count", "reached count", "halted count", "fault bytes",
+      "verdict text", "hidden count", "bound count", "freed time_ms", "kids bytes", "awaiting count", "owed bytes",
+    },
+    -- What is stored separately: `more` (older attempts and operator actions), `spilled` (how many attempts are in the
+    -- hash), `result_far` (the result), `said` (the spec). `waited` is set when someone waits for its end. Then
+    -- encodings other than json, the number of usage reports, the address of its webhook, and the webhook of its last
+    -- end.
+    {
+      "more count", "spilled count", "waited count", "result_far count", "result_in text", "input_in text",
+      "reports count", "webhook text", "hook bytes", "said count",
+    },
+    -- Not stored: its id, and its state when it was read.
     beside = { "id", "was_phase", "was_place", "was_score" },
   },
 
-  -- What a submitter said that is seldom asked for. It is stored as it came.
+  -- What a submitter gave that is seldom read. It is stored as it came.
   spec = { "retry retry", "fallbacks [fallback]", "trace_parent text" },
 
-  -- What an execution waits for: the suspension, its open waitpoints, those that were answered before their time was over, past
-  -- suspensions, the signals that were enough before it began to wait, why it goes on, and closed waitpoints that are kept.
-  waits = { "wait bytes", "open bytes", "answered bytes", "past_waits bytes", "satisfied bytes", "woken bytes", "closed_waits bytes" },
+  -- What an execution waits for: the suspension, its open waitpoints, and those answered before they expired. Past
+  -- suspensions, the signals that satisfied a condition before the wait began, why it goes on, and closed waitpoints.
+  waits = {
+    "wait bytes", "open bytes", "answered bytes", "past_waits bytes", "satisfied bytes", "woken bytes",
+    "closed_waits bytes",
+  },
 
-  -- Finished attempts but the last, and what operators did.
+  -- Finished attempts except the last, and operator actions.
   more = { "history bytes", "actions bytes" },
 
   flow = {
-    "namespace namespace!", "kind kind!", "policy on_member_failure!", "created time_ms!", "updated time_ms!", "deadline time_ms", "retention duration_ms!", "defaults bytes", "digest text!", "parent execution_id",
-    -- Made for a member that is there: it goes with the member.
+    "namespace namespace!", "kind kind!", "policy on_member_failure!", "created time_ms!", "updated time_ms!",
+    "deadline time_ms", "retention duration_ms!", "defaults bytes", "digest text!", "parent execution_id",
+    -- The flow was made for an existing member, and is removed with it.
     "adopted count",
     "sealed time_ms", "touched time_ms", "version count!", "backward count", "outcome text", "ended time_ms",
-    -- The number of the last member made; members still stored; failures nobody took up; sinks that succeeded; records that owe
-    -- something.
+    -- The number of the last member made, and how many members are still stored. Then failures that no edge took up,
+    -- sinks that succeeded, and records that owe something.
     "last count!", "stored count!", "uncaught count", "sinks count", "owed count",
-    -- Why nothing of it may start any more: { policy, reason, actor, at }.
+    -- Why none of its members may start any more: { policy, reason, actor, at }.
     "stop bytes",
     -- A walk over its members that is not done: what it does, since when, and the number of the last member it met.
     "walk text", "walk_at time_ms", "walked count", "wake time_ms", "waited count",
-    -- Where its end is told, and the webhook of its last one.
+    -- The address of its webhook, and the webhook of its last end.
     "webhook text", "hook bytes",
     -- Members by state.
-    "n_held count", "n_waiting count", "n_delayed count", "n_rate_limited count", "n_waiting_children count", "n_active count", "n_suspended count", "n_resumable count",
-    "n_completed count", "n_failed count", "n_cancelled count", "n_expired count", "n_skipped count",
+    "n_held count", "n_waiting count", "n_delayed count", "n_rate_limited count", "n_waiting_children count",
+    "n_active count", "n_suspended count", "n_resumable count", "n_completed count", "n_failed count",
+    "n_cancelled count", "n_expired count", "n_skipped count",
     beside = { "id" },
   },
 
-  -- Tokens are { digest, approver or false, uses left or false, answered }; early signals are kept until a suspension counts them.
+  -- A token is { digest, approver or false, uses left or false, answered }. Early signals are kept until a suspension
+  -- counts them.
   waitpoint = {
-    "exec execution_id!", "key waitpoint_key!", "state waitpoint_state!", "attempt attempt_index!", "created time_ms!", "expires time_ms", "uses uses", "closed time_ms", "why text",
-    "signals count", "suspension suspension_id", "review count", "tokens bytes!", "allowed bytes", "early bytes",
+    "exec execution_id!", "key waitpoint_key!", "state waitpoint_state!", "attempt attempt_index!", "created time_ms!",
+    "expires time_ms", "uses uses", "closed time_ms", "why text", "signals count", "suspension suspension_id",
+    "review count", "tokens bytes!", "allowed bytes", "early bytes",
     beside = { "id" },
   },
 
-  webhook = { "of text!", "owner uuid!", "url url!", "said bytes!", "owed time_ms!", "due time_ms", "tries count!", "status http_status", "error webhook_error", beside = { "id", "receiver" } },
+  webhook = {
+    "of text!", "owner uuid!", "url url!", "said bytes!", "owed time_ms!", "due time_ms", "tries count!",
+    "status http_status", "error webhook_error",
+    beside = { "id", "receiver" },
+  },
 
-  -- `last` is the number of the last key that came into use, `walked` that of the last key a walk has looked at, while one is under way.
+  -- `last` is the number of the last key that came into use. During a walk over the keys, `walked` is the number of the
+  -- last key that was visited.
   quota = {
-    "definition bytes!", "version count!", "created time_ms!", "changed time_ms!", "last count!", "walked count", "deleted count",
+    "definition bytes!", "version count!", "created time_ms!", "changed time_ms!", "last count!", "walked count",
+    "deleted count",
     beside = { "id", "packed" },
   },
 
-  -- One key of a quota that is in use: when the next start of a smooth rate may come, until when nothing starts, the weight in the
-  -- window, when it needs attention, and when someone was called last.
-  quota_key = { "key quota_key!", "tat time_ms", "throttled time_ms", "sum int", "wake time_ms", "called_at time_ms" },
+  -- One key of a quota that is in use; index/room explains its life.
+  --   key        the key itself
+  --   tat        when a smooth rate allows the next start ("theoretical arrival time")
+  --   throttled  nothing starts before this time
+  --   sum        the weight in the window
+  --   wake       when the key's timer is due
+  --   called_at  when an execution was called last
+  quota_key = {
+    "key quota_key!", "tat time_ms", "throttled time_ms", "sum int", "wake time_ms", "called_at time_ms",
+  },
 
-  -- Amounts are lists in the order of the dimensions. Of rooms, see record/budget.lua.
+  -- Amounts are lists in the order of the dimensions. record/budget.lua explains rooms.
   budget = {
-    "definition bytes!", "version count!", "created time_ms!", "period count!", "since time_ms!", "rooms count!", "wide count!", "told count!",
-    "next_reset time_ms", "approved count", "refused count", "soft_told count", "passed count",
-    "used [int]!", "held [int]!", "base [int]!", "actions bytes", "past bytes",
+    "definition bytes!", "version count!", "created time_ms!", "period count!", "since time_ms!", "rooms count!",
+    "wide count!", "told count!", "next_reset time_ms", "approved count", "refused count", "soft_told count",
+    "passed count", "used [int]!", "held [int]!", "base [int]!", "actions bytes", "past bytes",
   },
 
   lane = {
-    "state lane_state!", "version count!", "priority_weight priority_weight!", "fairness fairness!", "weight weight!", "max_depth count", "max_active max_active",
-    "attempt_timeout_ms duration_ms", "retention_ms duration_ms", "lease_ttl_ms lease_ttl_ms", "fairness_weights fairness_weights", "retry retry",
+    "state lane_state!", "version count!", "priority_weight priority_weight!", "fairness fairness!", "weight weight!",
+    "max_depth count", "max_active max_active", "attempt_timeout_ms duration_ms", "retention_ms duration_ms",
+    "lease_ttl_ms lease_ttl_ms", "fairness_weights fairness_weights", "retry retry",
     beside = { "path", "tag", "remembered", "queues" },
   },
 }
@@ -2411,7 +2873,8 @@ local function with_tail(array, known, tail)
 end
 
 local function open_access(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, ...)
-  if not a1 or not a2 or not a3 or not a4 or not a8 or not a9 then missing(key, { "access_id", "digest", "name", "roles", "created_at", "created_by" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a8 or nil, a9 or nil) end
+  if not a1 or not a2 or not a3 or not a4 or not a8 or not a9 then missing(key, { "access_id", "digest", "name",
+      "roles", "created_at", "created_by" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a8 or nil, a9 or nil) end
   local rec = {
     access_id = a1,
     digest = a2,
@@ -2433,12 +2896,18 @@ function packed.open_access(key, stored)
 end
 
 function packed.close_access(rec)
-  if rec.tail then return with_tail({ rec.access_id, rec.digest, rec.name, rec.roles, rec.namespaces or false, rec.lanes or false, rec.capabilities or false, rec.created_at, rec.created_by, rec.expires_at or false }, 10, rec.tail) end
-  return pack({ rec.access_id, rec.digest, rec.name, rec.roles, rec.namespaces or false, rec.lanes or false, rec.capabilities or false, rec.created_at, rec.created_by, rec.expires_at or false })
+  if rec.tail then return with_tail({ rec.access_id, rec.digest, rec.name, rec.roles, rec.namespaces or false,
+      rec.lanes or false, rec.capabilities or false, rec.created_at, rec.created_by, rec.expires_at or false }, 10,
+      rec.tail) end
+  return pack({ rec.access_id, rec.digest, rec.name, rec.roles, rec.namespaces or false, rec.lanes or false,
+      rec.capabilities or false, rec.created_at, rec.created_by, rec.expires_at or false })
 end
 
 local function open_budget(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, ...)
-  if not a1 or not a2 or not a3 or not a4 or not a5 or not a6 or not a7 or not a8 or not a14 or not a15 or not a16 then missing(key, { "definition", "version", "created", "period", "since", "rooms", "wide", "told", "used", "held", "base" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil, a6 or nil, a7 or nil, a8 or nil, a14 or nil, a15 or nil, a16 or nil) end
+  if not a1 or not a2 or not a3 or not a4 or not a5 or not a6 or not a7 or not a8 or not a14 or not a15
+      or not a16 then missing(key, { "definition", "version", "created", "period", "since", "rooms", "wide", "told",
+      "used", "held", "base" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil, a6 or nil, a7 or nil, a8 or nil,
+      a14 or nil, a15 or nil, a16 or nil) end
   local rec = {
     definition = a1,
     version = a2,
@@ -2468,12 +2937,20 @@ function packed.open_budget(key, stored)
 end
 
 function packed.close_budget(rec)
-  if rec.tail then return with_tail({ rec.definition, rec.version, rec.created, rec.period, rec.since, rec.rooms, rec.wide, rec.told, rec.next_reset or false, rec.approved or false, rec.refused or false, rec.soft_told or false, rec.passed or false, rec.used, rec.held, rec.base, rec.actions or false, rec.past or false }, 18, rec.tail) end
-  return pack({ rec.definition, rec.version, rec.created, rec.period, rec.since, rec.rooms, rec.wide, rec.told, rec.next_reset or false, rec.approved or false, rec.refused or false, rec.soft_told or false, rec.passed or false, rec.used, rec.held, rec.base, rec.actions or false, rec.past or false })
+  if rec.tail then return with_tail({ rec.definition, rec.version, rec.created, rec.period, rec.since, rec.rooms,
+      rec.wide, rec.told, rec.next_reset or false, rec.approved or false, rec.refused or false, rec.soft_told or false,
+      rec.passed or false, rec.used, rec.held, rec.base, rec.actions or false, rec.past or false }, 18, rec.tail) end
+  return pack({ rec.definition, rec.version, rec.created, rec.period, rec.since, rec.rooms, rec.wide, rec.told,
+      rec.next_reset or false, rec.approved or false, rec.refused or false, rec.soft_told or false,
+      rec.passed or false, rec.used, rec.held, rec.base, rec.actions or false, rec.past or false })
 end
 
-local function open_execution(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, a19, a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, a33, a34, a35, a36, a37, a38, ...)
-  if not a1 or not a2 or not a3 or not a4 or not a5 or not a6 or not a7 or not a8 or not a9 or not a11 then missing(key, { "path", "kind", "created", "queue", "retention", "phase", "prio", "score", "updated", "digest" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil, a6 or nil, a7 or nil, a8 or nil, a9 or nil, a11 or nil) end
+local function open_execution(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18,
+    a19, a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, a33, a34, a35, a36, a37, a38, ...)
+  if not a1 or not a2 or not a3 or not a4 or not a5 or not a6 or not a7 or not a8 or not a9
+      or not a11 then missing(key, { "path", "kind", "created", "queue", "retention", "phase", "prio", "score",
+      "updated", "digest" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil, a6 or nil, a7 or nil, a8 or nil,
+      a9 or nil, a11 or nil) end
   local rec = {
     path = a1,
     kind = a2,
@@ -2515,16 +2992,22 @@ local function open_execution(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11,
       a31[1] or nil, a31[2] or nil, a31[3] or nil, a31[4] or nil, a31[5] or nil, a31[6] or nil
   end
   if a32 then
-    rec.reason, rec.detail, rec.since, rec.delay, rec.start_by, rec.start_within, rec.deadline, rec.next, rec.resume, rec.ready, rec.fair, rec.fair_end, rec.fairness_key =
-      a32[1] or nil, a32[2] or nil, a32[3] or nil, a32[4] or nil, a32[5] or nil, a32[6] or nil, a32[7] or nil, a32[8] or nil, a32[9] or nil, a32[10] or nil, a32[11] or nil, a32[12] or nil, a32[13] or nil
+    rec.reason, rec.detail, rec.since, rec.delay, rec.start_by, rec.start_within, rec.deadline, rec.next, rec.resume,
+        rec.ready, rec.fair, rec.fair_end, rec.fairness_key =
+      a32[1] or nil, a32[2] or nil, a32[3] or nil, a32[4] or nil, a32[5] or nil, a32[6] or nil, a32[7] or nil,
+          a32[8] or nil, a32[9] or nil, a32[10] or nil, a32[11] or nil, a32[12] or nil, a32[13] or nil
   end
   if a33 then
     rec.grant, rec.grant_worker, rec.grant_until, rec.grants, rec.wanted, rec.requires, rec.prefers =
       a33[1] or nil, a33[2] or nil, a33[3] or nil, a33[4] or nil, a33[5] or nil, a33[6] or nil, a33[7] or nil
   end
   if a34 then
-    rec.timeout, rec.timeout_at, rec.time_left, rec.max_reclaims, rec.max_replays, rec.failure, rec.failures, rec.reclaims, rec.replays, rec.tier, rec.progress, rec.cancel_by, rec.cancel_reason, rec.yield, rec.renewals, rec.ended_value, rec.lane_retry, rec.attempt_ended, rec.attempt_failure =
-      a34[1] or nil, a34[2] or nil, a34[3] or nil, a34[4] or nil, a34[5] or nil, a34[6] or nil, a34[7] or nil, a34[8] or nil, a34[9] or nil, a34[10] or nil, a34[11] or nil, a34[12] or nil, a34[13] or nil, a34[14] or nil, a34[15] or nil, a34[16] or nil, a34[17] or nil, a34[18] or nil, a34[19] or nil
+    rec.timeout, rec.timeout_at, rec.time_left, rec.max_reclaims, rec.max_replays, rec.failure, rec.failures,
+        rec.reclaims, rec.replays, rec.tier, rec.progress, rec.cancel_by, rec.cancel_reason, rec.yield, rec.renewals,
+        rec.ended_value, rec.lane_retry, rec.attempt_ended, rec.attempt_failure =
+      a34[1] or nil, a34[2] or nil, a34[3] or nil, a34[4] or nil, a34[5] or nil, a34[6] or nil, a34[7] or nil,
+          a34[8] or nil, a34[9] or nil, a34[10] or nil, a34[11] or nil, a34[12] or nil, a34[13] or nil, a34[14] or nil,
+          a34[15] or nil, a34[16] or nil, a34[17] or nil, a34[18] or nil, a34[19] or nil
   end
   if a35 then
     rec.waits, rec.wait_until, rec.open_due, rec.continued, rec.signals =
@@ -2535,12 +3018,16 @@ local function open_execution(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11,
       a36[1] or nil, a36[2] or nil, a36[3] or nil, a36[4] or nil, a36[5] or nil
   end
   if a37 then
-    rec.deps, rec.inbound, rec.passes, rec.outs, rec.reached, rec.halted, rec.fault, rec.verdict, rec.hidden, rec.bound, rec.freed, rec.kids, rec.awaiting, rec.owed =
-      a37[1] or nil, a37[2] or nil, a37[3] or nil, a37[4] or nil, a37[5] or nil, a37[6] or nil, a37[7] or nil, a37[8] or nil, a37[9] or nil, a37[10] or nil, a37[11] or nil, a37[12] or nil, a37[13] or nil, a37[14] or nil
+    rec.deps, rec.inbound, rec.passes, rec.outs, rec.reached, rec.halted, rec.fault, rec.verdict, rec.hidden,
+        rec.bound, rec.freed, rec.kids, rec.awaiting, rec.owed =
+      a37[1] or nil, a37[2] or nil, a37[3] or nil, a37[4] or nil, a37[5] or nil, a37[6] or nil, a37[7] or nil,
+          a37[8] or nil, a37[9] or nil, a37[10] or nil, a37[11] or nil, a37[12] or nil, a37[13] or nil, a37[14] or nil
   end
   if a38 then
-    rec.more, rec.spilled, rec.waited, rec.result_far, rec.result_in, rec.input_in, rec.reports, rec.webhook, rec.hook, rec.said =
-      a38[1] or nil, a38[2] or nil, a38[3] or nil, a38[4] or nil, a38[5] or nil, a38[6] or nil, a38[7] or nil, a38[8] or nil, a38[9] or nil, a38[10] or nil
+    rec.more, rec.spilled, rec.waited, rec.result_far, rec.result_in, rec.input_in, rec.reports, rec.webhook, rec.hook,
+        rec.said =
+      a38[1] or nil, a38[2] or nil, a38[3] or nil, a38[4] or nil, a38[5] or nil, a38[6] or nil, a38[7] or nil,
+          a38[8] or nil, a38[9] or nil, a38[10] or nil
   end
   if select("#", ...) > 0 then rec.tail = { ... } end
   return rec
@@ -2554,52 +3041,99 @@ function packed.close_execution(rec)
   local g1 = false
   if rec.flow_id or rec.key or rec.number or rec.nested or rec.parent_id or rec.parent_close
   then
-    g1 = { rec.flow_id or false, rec.key or false, rec.number or false, rec.nested or false, rec.parent_id or false, rec.parent_close or false }
+    g1 = { rec.flow_id or false, rec.key or false, rec.number or false, rec.nested or false, rec.parent_id or false,
+        rec.parent_close or false }
   end
   local g2 = false
-  if rec.reason or rec.detail or rec.since or rec.delay or rec.start_by or rec.start_within or rec.deadline or rec.next or rec.resume or rec.ready or rec.fair or rec.fair_end or rec.fairness_key
+  if rec.reason or rec.detail or rec.since or rec.delay or rec.start_by or rec.start_within or rec.deadline
+      or rec.next or rec.resume or rec.ready or rec.fair or rec.fair_end or rec.fairness_key
   then
-    g2 = { rec.reason or false, rec.detail or false, rec.since or false, rec.delay or false, rec.start_by or false, rec.start_within or false, rec.deadline or false, rec.next or false, rec.resume or false, rec.ready or false, rec.fair or false, rec.fair_end or false, rec.fairness_key or false }
+    g2 = { rec.reason or false, rec.detail or false, rec.since or false, rec.delay or false, rec.start_by or false,
+        rec.start_within or false, rec.deadline or false, rec.next or false, rec.resume or false, rec.ready or false,
+        rec.fair or false, rec.fair_end or false, rec.fairness_key or false }
   end
   local g3 = false
   if rec.grant or rec.grant_worker or rec.grant_until or rec.grants or rec.wanted or rec.requires or rec.prefers
   then
-    g3 = { rec.grant or false, rec.grant_worker or false, rec.grant_until or false, rec.grants or false, rec.wanted or false, rec.requires or false, rec.prefers or false }
+    g3 = { rec.grant or false, rec.grant_worker or false, rec.grant_until or false, rec.grants or false,
+        rec.wanted or false, rec.requires or false, rec.prefers or false }
   end
   local g4 = false
-  if rec.timeout or rec.timeout_at or rec.time_left or rec.max_reclaims or rec.max_replays or rec.failure or rec.failures or rec.reclaims or rec.replays or rec.tier or rec.progress or rec.cancel_by or rec.cancel_reason or rec.yield or rec.renewals or rec.ended_value or rec.lane_retry or rec.attempt_ended or rec.attempt_failure
+  if rec.timeout or rec.timeout_at or rec.time_left or rec.max_reclaims or rec.max_replays or rec.failure
+      or rec.failures or rec.reclaims or rec.replays or rec.tier or rec.progress or rec.cancel_by
+      or rec.cancel_reason or rec.yield or rec.renewals or rec.ended_value or rec.lane_retry or rec.attempt_ended
+      or rec.attempt_failure
   then
-    g4 = { rec.timeout or false, rec.timeout_at or false, rec.time_left or false, rec.max_reclaims or false, rec.max_replays or false, rec.failure or false, rec.failures or false, rec.reclaims or false, rec.replays or false, rec.tier or false, rec.progress or false, rec.cancel_by or false, rec.cancel_reason or false, rec.yield or false, rec.renewals or false, rec.ended_value or false, rec.lane_retry or false, rec.attempt_ended or false, rec.attempt_failure or false }
+    g4 = { rec.timeout or false, rec.timeout_at or false, rec.time_left or false, rec.max_reclaims or false,
+        rec.max_replays or false, rec.failure or false, rec.failures or false, rec.reclaims or false,
+        rec.replays or false, rec.tier or false, rec.progress or false, rec.cancel_by or false,
+        rec.cancel_reason or false, rec.yield or false, rec.renewals or false, rec.ended_value or false,
+        rec.lane_retry or false, rec.attempt_ended or false, rec.attempt_failure or false }
   end
   local g5 = false
   if rec.waits or rec.wait_until or rec.open_due or rec.continued or rec.signals
   then
-    g5 = { rec.waits or false, rec.wait_until or false, rec.open_due or false, rec.continued or false, rec.signals or false }
+    g5 = { rec.waits or false, rec.wait_until or false, rec.open_due or false, rec.continued or false,
+        rec.signals or false }
   end
   local g6 = false
   if rec.frames or rec.streams or rec.tailed or rec.max_frames or rec.attempt_frames
   then
-    g6 = { rec.frames or false, rec.streams or false, rec.tailed or false, rec.max_frames or false, rec.attempt_frames or false }
+    g6 = { rec.frames or false, rec.streams or false, rec.tailed or false, rec.max_frames or false,
+        rec.attempt_frames or false }
   end
   local g7 = false
-  if rec.deps or rec.inbound or rec.passes or rec.outs or rec.reached or rec.halted or rec.fault or rec.verdict or rec.hidden or rec.bound or rec.freed or rec.kids or rec.awaiting or rec.owed
+  if rec.deps or rec.inbound or rec.passes or rec.outs or rec.reached or rec.halted or rec.fault or rec.verdict
+      or rec.hidden or rec.bound or rec.freed or rec.kids or rec.awaiting or rec.owed
   then
-    g7 = { rec.deps or false, rec.inbound or false, rec.passes or false, rec.outs or false, rec.reached or false, rec.halted or false, rec.fault or false, rec.verdict or false, rec.hidden or false, rec.bound or false, rec.freed or false, rec.kids or false, rec.awaiting or false, rec.owed or false }
+    g7 = { rec.deps or false, rec.inbound or false, rec.passes or false, rec.outs or false, rec.reached or false,
+        rec.halted or false, rec.fault or false, rec.verdict or false, rec.hidden or false, rec.bound or false,
+        rec.freed or false, rec.kids or false, rec.awaiting or false, rec.owed or false }
   end
   local g8 = false
-  if rec.more or rec.spilled or rec.waited or rec.result_far or rec.result_in or rec.input_in or rec.reports or rec.webhook or rec.hook or rec.said
+  if rec.more or rec.spilled or rec.waited or rec.result_far or rec.result_in or rec.input_in or rec.reports
+      or rec.webhook or rec.hook or rec.said
   then
-    g8 = { rec.more or false, rec.spilled or false, rec.waited or false, rec.result_far or false, rec.result_in or false, rec.input_in or false, rec.reports or false, rec.webhook or false, rec.hook or false, rec.said or false }
+    g8 = { rec.more or false, rec.spilled or false, rec.waited or false, rec.result_far or false,
+        rec.result_in or false, rec.input_in or false, rec.reports or false, rec.webhook or false, rec.hook or false,
+        rec.said or false }
   end
-  if rec.tail then return with_tail({ rec.path, rec.kind, rec.created, rec.queue, rec.retention, rec.phase, rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false, rec.tags or false, rec.asks or false, rec.holds or false, rec.attempt or false, rec.attempt_id or false, rec.attempt_type or false, rec.attempt_state or false, rec.started or false, rec.lease_id or false, rec.epoch or false, rec.worker or false, rec.worker_id or false, rec.lease_until or false, rec.lease_ttl or false, rec.ended_by or false, rec.ended or false, rec.outcome or false, rec.result or false, g1, g2, g3, g4, g5, g6, g7, g8 }, 38, rec.tail) end
-  if g1 or g2 or g3 or g4 or g5 or g6 or g7 or g8 then return pack({ rec.path, rec.kind, rec.created, rec.queue, rec.retention, rec.phase, rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false, rec.tags or false, rec.asks or false, rec.holds or false, rec.attempt or false, rec.attempt_id or false, rec.attempt_type or false, rec.attempt_state or false, rec.started or false, rec.lease_id or false, rec.epoch or false, rec.worker or false, rec.worker_id or false, rec.lease_until or false, rec.lease_ttl or false, rec.ended_by or false, rec.ended or false, rec.outcome or false, rec.result or false, g1, g2, g3, g4, g5, g6, g7, g8 }) end
-  if rec.attempt == nil and rec.ended == nil then return pack({ rec.path, rec.kind, rec.created, rec.queue, rec.retention, rec.phase, rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false, rec.tags or false, rec.asks or false, rec.holds or false }) end
-  if rec.ended == nil then return pack({ rec.path, rec.kind, rec.created, rec.queue, rec.retention, rec.phase, rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false, rec.tags or false, rec.asks or false, rec.holds or false, rec.attempt or false, rec.attempt_id or false, rec.attempt_type or false, rec.attempt_state or false, rec.started or false, rec.lease_id or false, rec.epoch or false, rec.worker or false, rec.worker_id or false, rec.lease_until or false, rec.lease_ttl or false, rec.ended_by or false }) end
-  return pack({ rec.path, rec.kind, rec.created, rec.queue, rec.retention, rec.phase, rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false, rec.tags or false, rec.asks or false, rec.holds or false, rec.attempt or false, rec.attempt_id or false, rec.attempt_type or false, rec.attempt_state or false, rec.started or false, rec.lease_id or false, rec.epoch or false, rec.worker or false, rec.worker_id or false, rec.lease_until or false, rec.lease_ttl or false, rec.ended_by or false, rec.ended or false, rec.outcome or false, rec.result or false })
+  if rec.tail then return with_tail({ rec.path, rec.kind, rec.created, rec.queue, rec.retention, rec.phase, rec.prio,
+      rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false, rec.tags or false, rec.asks or false,
+      rec.holds or false, rec.attempt or false, rec.attempt_id or false, rec.attempt_type or false,
+      rec.attempt_state or false, rec.started or false, rec.lease_id or false, rec.epoch or false, rec.worker or false,
+      rec.worker_id or false, rec.lease_until or false, rec.lease_ttl or false, rec.ended_by or false,
+      rec.ended or false, rec.outcome or false, rec.result or false, g1, g2, g3, g4, g5, g6, g7, g8 }, 38, rec.tail) end
+  if g1 or g2 or g3 or g4 or g5 or g6 or g7 or g8 then return pack({ rec.path, rec.kind, rec.created, rec.queue,
+      rec.retention, rec.phase, rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false,
+      rec.tags or false, rec.asks or false, rec.holds or false, rec.attempt or false, rec.attempt_id or false,
+      rec.attempt_type or false, rec.attempt_state or false, rec.started or false, rec.lease_id or false,
+      rec.epoch or false, rec.worker or false, rec.worker_id or false, rec.lease_until or false,
+      rec.lease_ttl or false, rec.ended_by or false, rec.ended or false, rec.outcome or false, rec.result or false, g1,
+      g2, g3, g4, g5, g6, g7, g8 }) end
+  if rec.attempt == nil and rec.ended == nil then return pack({ rec.path, rec.kind, rec.created, rec.queue,
+      rec.retention, rec.phase, rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false,
+      rec.tags or false, rec.asks or false, rec.holds or false }) end
+  if rec.ended == nil then return pack({ rec.path, rec.kind, rec.created, rec.queue, rec.retention, rec.phase,
+      rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false, rec.tags or false,
+      rec.asks or false, rec.holds or false, rec.attempt or false, rec.attempt_id or false, rec.attempt_type or false,
+      rec.attempt_state or false, rec.started or false, rec.lease_id or false, rec.epoch or false, rec.worker or false,
+      rec.worker_id or false, rec.lease_until or false, rec.lease_ttl or false, rec.ended_by or false }) end
+  return pack({ rec.path, rec.kind, rec.created, rec.queue, rec.retention, rec.phase, rec.prio, rec.score, rec.updated,
+      rec.wake or false, rec.digest, rec.input or false, rec.tags or false, rec.asks or false, rec.holds or false,
+      rec.attempt or false, rec.attempt_id or false, rec.attempt_type or false, rec.attempt_state or false,
+      rec.started or false, rec.lease_id or false, rec.epoch or false, rec.worker or false, rec.worker_id or false,
+      rec.lease_until or false, rec.lease_ttl or false, rec.ended_by or false, rec.ended or false,
+      rec.outcome or false, rec.result or false })
 end
 
-local function open_flow(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, a19, a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, a33, a34, a35, a36, a37, a38, a39, a40, a41, a42, a43, ...)
-  if not a1 or not a2 or not a3 or not a4 or not a5 or not a7 or not a9 or not a14 or not a18 or not a19 then missing(key, { "namespace", "kind", "policy", "created", "updated", "retention", "digest", "version", "last", "stored" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil, a7 or nil, a9 or nil, a14 or nil, a18 or nil, a19 or nil) end
+local function open_flow(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, a19,
+    a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, a33, a34, a35, a36, a37, a38, a39, a40, a41, a42,
+    a43, ...)
+  if not a1 or not a2 or not a3 or not a4 or not a5 or not a7 or not a9 or not a14 or not a18
+      or not a19 then missing(key, { "namespace", "kind", "policy", "created", "updated", "retention", "digest",
+      "version", "last", "stored" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil, a7 or nil, a9 or nil,
+      a14 or nil, a18 or nil, a19 or nil) end
   local rec = {
     namespace = a1,
     kind = a2,
@@ -2655,12 +3189,30 @@ function packed.open_flow(key, stored)
 end
 
 function packed.close_flow(rec)
-  if rec.tail then return with_tail({ rec.namespace, rec.kind, rec.policy, rec.created, rec.updated, rec.deadline or false, rec.retention, rec.defaults or false, rec.digest, rec.parent or false, rec.adopted or false, rec.sealed or false, rec.touched or false, rec.version, rec.backward or false, rec.outcome or false, rec.ended or false, rec.last, rec.stored, rec.uncaught or false, rec.sinks or false, rec.owed or false, rec.stop or false, rec.walk or false, rec.walk_at or false, rec.walked or false, rec.wake or false, rec.waited or false, rec.webhook or false, rec.hook or false, rec.n_held or false, rec.n_waiting or false, rec.n_delayed or false, rec.n_rate_limited or false, rec.n_waiting_children or false, rec.n_active or false, rec.n_suspended or false, rec.n_resumable or false, rec.n_completed or false, rec.n_failed or false, rec.n_cancelled or false, rec.n_expired or false, rec.n_skipped or false }, 43, rec.tail) end
-  return pack({ rec.namespace, rec.kind, rec.policy, rec.created, rec.updated, rec.deadline or false, rec.retention, rec.defaults or false, rec.digest, rec.parent or false, rec.adopted or false, rec.sealed or false, rec.touched or false, rec.version, rec.backward or false, rec.outcome or false, rec.ended or false, rec.last, rec.stored, rec.uncaught or false, rec.sinks or false, rec.owed or false, rec.stop or false, rec.walk or false, rec.walk_at or false, rec.walked or false, rec.wake or false, rec.waited or false, rec.webhook or false, rec.hook or false, rec.n_held or false, rec.n_waiting or false, rec.n_delayed or false, rec.n_rate_limited or false, rec.n_waiting_children or false, rec.n_active or false, rec.n_suspended or false, rec.n_resumable or false, rec.n_completed or false, rec.n_failed or false, rec.n_cancelled or false, rec.n_expired or false, rec.n_skipped or false })
+  if rec.tail then return with_tail({ rec.namespace, rec.kind, rec.policy, rec.created, rec.updated,
+      rec.deadline or false, rec.retention, rec.defaults or false, rec.digest, rec.parent or false,
+      rec.adopted or false, rec.sealed or false, rec.touched or false, rec.version, rec.backward or false,
+      rec.outcome or false, rec.ended or false, rec.last, rec.stored, rec.uncaught or false, rec.sinks or false,
+      rec.owed or false, rec.stop or false, rec.walk or false, rec.walk_at or false, rec.walked or false,
+      rec.wake or false, rec.waited or false, rec.webhook or false, rec.hook or false, rec.n_held or false,
+      rec.n_waiting or false, rec.n_delayed or false, rec.n_rate_limited or false, rec.n_waiting_children or false,
+      rec.n_active or false, rec.n_suspended or false, rec.n_resumable or false, rec.n_completed or false,
+      rec.n_failed or false, rec.n_cancelled or false, rec.n_expired or false, rec.n_skipped or false }, 43,
+      rec.tail) end
+  return pack({ rec.namespace, rec.kind, rec.policy, rec.created, rec.updated, rec.deadline or false, rec.retention,
+      rec.defaults or false, rec.digest, rec.parent or false, rec.adopted or false, rec.sealed or false,
+      rec.touched or false, rec.version, rec.backward or false, rec.outcome or false, rec.ended or false, rec.last,
+      rec.stored, rec.uncaught or false, rec.sinks or false, rec.owed or false, rec.stop or false, rec.walk or false,
+      rec.walk_at or false, rec.walked or false, rec.wake or false, rec.waited or false, rec.webhook or false,
+      rec.hook or false, rec.n_held or false, rec.n_waiting or false, rec.n_delayed or false,
+      rec.n_rate_limited or false, rec.n_waiting_children or false, rec.n_active or false, rec.n_suspended or false,
+      rec.n_resumable or false, rec.n_completed or false, rec.n_failed or false, rec.n_cancelled or false,
+      rec.n_expired or false, rec.n_skipped or false })
 end
 
 local function open_lane(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, ...)
-  if not a1 or not a2 or not a3 or not a4 or not a5 then missing(key, { "state", "version", "priority_weight", "fairness", "weight" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil) end
+  if not a1 or not a2 or not a3 or not a4 or not a5 then missing(key, { "state", "version", "priority_weight",
+      "fairness", "weight" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil) end
   local rec = {
     state = a1,
     version = a2,
@@ -2688,8 +3240,12 @@ function packed.open_lane(key, stored)
 end
 
 function packed.close_lane(rec)
-  if rec.tail then return with_tail({ rec.state, rec.version, rec.priority_weight, rec.fairness, rec.weight, rec.max_depth or false, rec.max_active or false, rec.attempt_timeout_ms or false, rec.retention_ms or false, rec.lease_ttl_ms or false, rec.fairness_weights or false, rec.retry or false }, 12, rec.tail) end
-  return pack({ rec.state, rec.version, rec.priority_weight, rec.fairness, rec.weight, rec.max_depth or false, rec.max_active or false, rec.attempt_timeout_ms or false, rec.retention_ms or false, rec.lease_ttl_ms or false, rec.fairness_weights or false, rec.retry or false })
+  if rec.tail then return with_tail({ rec.state, rec.version, rec.priority_weight, rec.fairness, rec.weight,
+      rec.max_depth or false, rec.max_active or false, rec.attempt_timeout_ms or false, rec.retention_ms or false,
+      rec.lease_ttl_ms or false, rec.fairness_weights or false, rec.retry or false }, 12, rec.tail) end
+  return pack({ rec.state, rec.version, rec.priority_weight, rec.fairness, rec.weight, rec.max_depth or false,
+      rec.max_active or false, rec.attempt_timeout_ms or false, rec.retention_ms or false, rec.lease_ttl_ms or false,
+      rec.fairness_weights or false, rec.retry or false })
 end
 
 local function open_more(key, a1, a2, ...)
@@ -2711,7 +3267,8 @@ function packed.close_more(rec)
 end
 
 local function open_quota(key, a1, a2, a3, a4, a5, a6, a7, ...)
-  if not a1 or not a2 or not a3 or not a4 or not a5 then missing(key, { "definition", "version", "created", "changed", "last" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil) end
+  if not a1 or not a2 or not a3 or not a4 or not a5 then missing(key, { "definition", "version", "created", "changed",
+      "last" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil) end
   local rec = {
     definition = a1,
     version = a2,
@@ -2732,8 +3289,10 @@ function packed.open_quota(key, stored)
 end
 
 function packed.close_quota(rec)
-  if rec.tail then return with_tail({ rec.definition, rec.version, rec.created, rec.changed, rec.last, rec.walked or false, rec.deleted or false }, 7, rec.tail) end
-  return pack({ rec.definition, rec.version, rec.created, rec.changed, rec.last, rec.walked or false, rec.deleted or false })
+  if rec.tail then return with_tail({ rec.definition, rec.version, rec.created, rec.changed, rec.last,
+      rec.walked or false, rec.deleted or false }, 7, rec.tail) end
+  return pack({ rec.definition, rec.version, rec.created, rec.changed, rec.last, rec.walked or false,
+      rec.deleted or false })
 end
 
 local function open_quota_key(key, a1, a2, a3, a4, a5, a6, ...)
@@ -2755,8 +3314,10 @@ function packed.open_quota_key(key, stored)
 end
 
 function packed.close_quota_key(rec)
-  if rec.tail then return with_tail({ rec.key, rec.tat or false, rec.throttled or false, rec.sum or false, rec.wake or false, rec.called_at or false }, 6, rec.tail) end
-  return pack({ rec.key, rec.tat or false, rec.throttled or false, rec.sum or false, rec.wake or false, rec.called_at or false })
+  if rec.tail then return with_tail({ rec.key, rec.tat or false, rec.throttled or false, rec.sum or false,
+      rec.wake or false, rec.called_at or false }, 6, rec.tail) end
+  return pack({ rec.key, rec.tat or false, rec.throttled or false, rec.sum or false, rec.wake or false,
+      rec.called_at or false })
 end
 
 local function open_spec(key, a1, a2, a3, ...)
@@ -2774,12 +3335,14 @@ function packed.open_spec(key, stored)
 end
 
 function packed.close_spec(rec)
-  if rec.tail then return with_tail({ rec.retry or false, rec.fallbacks or false, rec.trace_parent or false }, 3, rec.tail) end
+  if rec.tail then return with_tail({ rec.retry or false, rec.fallbacks or false, rec.trace_parent or false }, 3,
+      rec.tail) end
   return pack({ rec.retry or false, rec.fallbacks or false, rec.trace_parent or false })
 end
 
 local function open_waitpoint(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, ...)
-  if not a1 or not a2 or not a3 or not a4 or not a5 or not a13 then missing(key, { "exec", "key", "state", "attempt", "created", "tokens" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil, a13 or nil) end
+  if not a1 or not a2 or not a3 or not a4 or not a5 or not a13 then missing(key, { "exec", "key", "state", "attempt",
+      "created", "tokens" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil, a13 or nil) end
   local rec = {
     exec = a1,
     key = a2,
@@ -2807,8 +3370,12 @@ function packed.open_waitpoint(key, stored)
 end
 
 function packed.close_waitpoint(rec)
-  if rec.tail then return with_tail({ rec.exec, rec.key, rec.state, rec.attempt, rec.created, rec.expires or false, rec.uses or false, rec.closed or false, rec.why or false, rec.signals or false, rec.suspension or false, rec.review or false, rec.tokens, rec.allowed or false, rec.early or false }, 15, rec.tail) end
-  return pack({ rec.exec, rec.key, rec.state, rec.attempt, rec.created, rec.expires or false, rec.uses or false, rec.closed or false, rec.why or false, rec.signals or false, rec.suspension or false, rec.review or false, rec.tokens, rec.allowed or false, rec.early or false })
+  if rec.tail then return with_tail({ rec.exec, rec.key, rec.state, rec.attempt, rec.created, rec.expires or false,
+      rec.uses or false, rec.closed or false, rec.why or false, rec.signals or false, rec.suspension or false,
+      rec.review or false, rec.tokens, rec.allowed or false, rec.early or false }, 15, rec.tail) end
+  return pack({ rec.exec, rec.key, rec.state, rec.attempt, rec.created, rec.expires or false, rec.uses or false,
+      rec.closed or false, rec.why or false, rec.signals or false, rec.suspension or false, rec.review or false,
+      rec.tokens, rec.allowed or false, rec.early or false })
 end
 
 local function open_waits(key, a1, a2, a3, a4, a5, a6, a7, ...)
@@ -2830,12 +3397,15 @@ function packed.open_waits(key, stored)
 end
 
 function packed.close_waits(rec)
-  if rec.tail then return with_tail({ rec.wait or false, rec.open or false, rec.answered or false, rec.past_waits or false, rec.satisfied or false, rec.woken or false, rec.closed_waits or false }, 7, rec.tail) end
-  return pack({ rec.wait or false, rec.open or false, rec.answered or false, rec.past_waits or false, rec.satisfied or false, rec.woken or false, rec.closed_waits or false })
+  if rec.tail then return with_tail({ rec.wait or false, rec.open or false, rec.answered or false,
+      rec.past_waits or false, rec.satisfied or false, rec.woken or false, rec.closed_waits or false }, 7, rec.tail) end
+  return pack({ rec.wait or false, rec.open or false, rec.answered or false, rec.past_waits or false,
+      rec.satisfied or false, rec.woken or false, rec.closed_waits or false })
 end
 
 local function open_webhook(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, ...)
-  if not a1 or not a2 or not a3 or not a4 or not a5 or not a7 then missing(key, { "of", "owner", "url", "said", "owed", "tries" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil, a7 or nil) end
+  if not a1 or not a2 or not a3 or not a4 or not a5 or not a7 then missing(key, { "of", "owner", "url", "said", "owed",
+      "tries" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil, a7 or nil) end
   local rec = {
     of = a1,
     owner = a2,
@@ -2858,8 +3428,10 @@ function packed.open_webhook(key, stored)
 end
 
 function packed.close_webhook(rec)
-  if rec.tail then return with_tail({ rec.of, rec.owner, rec.url, rec.said, rec.owed, rec.due or false, rec.tries, rec.status or false, rec.error or false }, 9, rec.tail) end
-  return pack({ rec.of, rec.owner, rec.url, rec.said, rec.owed, rec.due or false, rec.tries, rec.status or false, rec.error or false })
+  if rec.tail then return with_tail({ rec.of, rec.owner, rec.url, rec.said, rec.owed, rec.due or false, rec.tries,
+      rec.status or false, rec.error or false }, 9, rec.tail) end
+  return pack({ rec.of, rec.owner, rec.url, rec.said, rec.owed, rec.due or false, rec.tries, rec.status or false,
+      rec.error or false })
 end
 
 return packed
@@ -2867,8 +3439,8 @@ return packed
 end
 
 source["record.spec"] = function(require, LIBRARY)
--- What a submitter said that is seldom asked for: a packed value of its own, there only when something of it was said. And the ways
--- in which lists and maps are packed elsewhere.
+-- What a submitter said that is seldom asked for: a packed value of its own, there only when something of it was said.
+-- And the ways in which lists and maps are packed elsewhere.
 local keys = require "lib.keys"
 local packed = require "record.packed"
 
@@ -2890,7 +3462,9 @@ end
 function spec.store(tx, rec, s)
   if s.retry == nil and s.trace_parent == nil and (s.fallbacks == nil or #s.fallbacks == 0) then return end
   rec.said = 1
-  tx:set(keys.spec(tx, rec.id), packed.close_spec({ retry = s.retry, fallbacks = s.fallbacks, trace_parent = s.trace_parent }))
+  tx:set(keys.spec(tx, rec.id), packed.close_spec({
+    retry = s.retry, fallbacks = s.fallbacks, trace_parent = s.trace_parent,
+  }))
 end
 
 -- Fills the gaps of a retry policy: first from the lane, as it was at submission, then from the engine's defaults.
@@ -2901,11 +3475,14 @@ function spec.retry(tx, rec)
   if b.type == "fixed" then
     backoff = { type = "fixed", delay_ms = b.delay_ms or 1000 }
   else
-    backoff = { type = "exponential", initial_ms = b.initial_ms or 1000, factor = b.factor or 2, max_ms = b.max_ms or 60000 }
+    backoff = {
+      type = "exponential", initial_ms = b.initial_ms or 1000, factor = b.factor or 2, max_ms = b.max_ms or 60000,
+    }
   end
   return {
-    max_attempts = given.max_attempts or of_lane.max_attempts or 3, backoff = backoff, jitter = given.jitter or of_lane.jitter or "full",
-    retry_on = given.retry_on or of_lane.retry_on, never_on = given.never_on or of_lane.never_on,
+    max_attempts = given.max_attempts or of_lane.max_attempts or 3, backoff = backoff,
+    jitter = given.jitter or of_lane.jitter or "full", retry_on = given.retry_on or of_lane.retry_on,
+    never_on = given.never_on or of_lane.never_on,
   }
 end
 
@@ -2965,7 +3542,9 @@ function asks.packed(quotas, budgets)
   if quotas == nil and budgets == nil then return nil end
   local some, others = {}, {}
   for i, ref in ipairs(quotas or {}) do some[i] = { ref.quota_id, ref.key, ref.weight or 1 } end
-  for i, ref in ipairs(budgets or {}) do others[i] = { ref.budget_id, ref.estimate and spec.flatten(ref.estimate) or false } end
+  for i, ref in ipairs(budgets or {}) do
+    others[i] = { ref.budget_id, ref.estimate and spec.flatten(ref.estimate) or false }
+  end
   return pack({ some, others })
 end
 
@@ -2999,8 +3578,8 @@ local nothing = { quotas = {}, budgets = {}, sets = {} }
 -- A few texts as they were opened.
 local known, count = {}, 0
 
--- { quotas, budgets, sets }: references as they were submitted, and the names of the sets that hold the execution while it runs. Nobody
--- changes any of it.
+-- { quotas, budgets, sets }: references as they were submitted, and the names of the sets that hold the execution while
+-- it runs. Nobody changes any of it.
 function asks.open(text)
   if not text then return nothing end
   local o = known[text]
@@ -3020,8 +3599,8 @@ return asks
 end
 
 source["record.more"] = function(require, LIBRARY)
--- What an execution keeps beside its record: its finished attempts but the last, and what operators did. Read when something asks
--- for it.
+-- What an execution keeps beside its record: its finished attempts but the last, and what operators did. Read when
+-- something asks for it.
 local keys = require "lib.keys"
 local limits = require "lib.limits"
 local packed = require "record.packed"
@@ -3069,8 +3648,8 @@ return more
 end
 
 source["record.waits"] = function(require, LIBRARY)
--- What an execution waits for, stored apart from it: a wait may hold many signals, and a renewal must not carry them along. It is
--- read with the execution, whose fields it fills, and written when it changed.
+-- What an execution waits for, stored apart from it: a wait may hold many signals, and a renewal must not carry them
+-- along. It is read with the execution, whose fields it fills, and written when it changed.
 local keys = require "lib.keys"
 local packed = require "record.packed"
 
@@ -3104,8 +3683,8 @@ function waits.store(tx, rec)
     return
   end
   local bytes = close({
-    wait = rec.wait, open = rec.open, answered = rec.answered, past_waits = rec.past_waits, satisfied = rec.satisfied, woken = rec.woken,
-    closed_waits = rec.closed_waits, tail = rec.waits_tail,
+    wait = rec.wait, open = rec.open, answered = rec.answered, past_waits = rec.past_waits, satisfied = rec.satisfied,
+    woken = rec.woken, closed_waits = rec.closed_waits, tail = rec.waits_tail,
   })
   if bytes ~= rec.waits_were then tx:set(key, bytes) end
   rec.waits, rec.waits_were = 1, bytes
@@ -3147,7 +3726,10 @@ function lane.store(tx, path, definition, version)
   tx.lanes[path] = nil
 end
 
-lane.fields = { "state", "priority_weight", "fairness", "fairness_weights", "max_depth", "max_active", "weight", "retry", "attempt_timeout_ms", "retention_ms", "lease_ttl_ms" }
+lane.fields = {
+  "state", "priority_weight", "fairness", "fairness_weights", "max_depth", "max_active", "weight", "retry",
+  "attempt_timeout_ms", "retention_ms", "lease_ttl_ms",
+}
 
 -- The definition as it was given.
 function lane.definition(copy)
@@ -3187,11 +3769,16 @@ end
 -- Reads in one go what a claim asks for.
 function lane.prepare(tx, copy)
   local remembered = copy.remembered
-  if remembered.told ~= nil and remembered.prefers ~= nil and remembered["quiet:any"] ~= nil and remembered.admits ~= nil then return end
+  if remembered.told ~= nil and remembered.prefers ~= nil and remembered["quiet:any"] ~= nil
+    and remembered.admits ~= nil
+  then
+    return
+  end
   local key = keys.lane_memory(tx, copy.path)
   if tx:touches(key) then return end
   local found = tx:read("HMGET", key, "told", "prefers", "quiet:any", "admits")
-  remembered.told, remembered.prefers, remembered["quiet:any"], remembered.admits = found[1], found[2], found[3], found[4]
+  remembered.told, remembered.prefers, remembered["quiet:any"], remembered.admits =
+    found[1], found[2], found[3], found[4]
 end
 
 -- Plans a change of what the partition remembers; nil forgets.
@@ -3223,8 +3810,9 @@ return lane
 end
 
 source["record.holds"] = function(require, LIBRARY)
--- The sets an execution stands in while it is granted or runs: its lane's slots, quotas, budgets. The record names them from the
--- grant on, and the call that ends the grant or the lease owes each set its release: no way out of either can forget it.
+-- The sets an execution stands in while it is granted or runs: its lane's slots, quotas, budgets. The record names them
+-- from the grant on, and the call that ends the grant or the lease owes each set its release: no way out of either can
+-- forget it.
 local asks = require "record.asks"
 local keys = require "lib.keys"
 local outbox = require "lib.outbox"
@@ -3242,8 +3830,8 @@ holds.of_quota, holds.of_budget = asks.set_of_quota, asks.set_of_budget
 -- What most executions hold while they run: everything they name, under the id of their lease.
 holds.all = "*"
 
--- Stored as `all`, or as { holder, sets, sets to keep while the attempt is set aside, those kept so far as { { holder, set }, … } }. A
--- kept set outlives the lease that entered it, so it goes with the holder id of that lease.
+-- Stored as `all`, or as { holder, sets, sets to keep while the attempt is set aside, those kept so far as { { holder,
+-- set }, … } }. A kept set outlives the lease that entered it, so it goes with the holder id of that lease.
 local function noted(rec)
   if rec.holds == nil then return { sets = {}, keep = {}, kept = {} } end
   if rec.holds == holds.all then return { holder = rec.lease_id, sets = asks.of(rec).sets, keep = {}, kept = {} } end
@@ -3275,8 +3863,8 @@ local function is_kept(h, set)
   return false
 end
 
--- What this execution must enter before it starts, beyond what it has kept: its lane's slots when they are limited, its quotas
--- and its budgets.
+-- What this execution must enter before it starts, beyond what it has kept: its lane's slots when they are limited, its
+-- quotas and its budgets.
 function holds.needed(rec, copy)
   local h, sets = noted(rec), {}
   local function add(set)
@@ -3297,8 +3885,8 @@ function holds.asked_quotas(rec)
   return #named > 0 and refs or nil
 end
 
--- A budget refused a report and set the attempt aside: it is asked for that much before the attempt goes on. Without this, any
--- room would start what meets the same limit again. `amounts` is a flat list of dimensions and numbers.
+-- A budget refused a report and set the attempt aside: it is asked for that much before the attempt goes on. Without
+-- this, any room would start what meets the same limit again. `amounts` is a flat list of dimensions and numbers.
 function holds.want(rec, budget_id, amounts)
   rec.wanted = cmsgpack.pack({ budget_id, amounts })
 end
@@ -3391,7 +3979,9 @@ end
 function holds.quota_slots(rec)
   local h, out = noted(rec), {}
   local function add(holder, set)
-    if string.sub(set, 1, 6) == "quota:" then out[#out + 1] = { set = set, execution_id = rec.id, holder_id = holder } end
+    if string.sub(set, 1, 6) == "quota:" then
+      out[#out + 1] = { set = set, execution_id = rec.id, holder_id = holder }
+    end
   end
   if rec.phase == "active" then
     for _, set in ipairs(h.sets) do add(h.holder, set) end
@@ -3442,7 +4032,11 @@ function holds.keep(tx, rec)
     local ran = rec.was_phase == "active"
     local aside = ran and (rec.phase == "suspended" or rec.reason == "waiting_for_children")
     for _, set in ipairs(h.sets) do
-      if aside and contains(h.keep, set) then h.kept[#h.kept + 1] = { h.holder, set } else owe(tx, rec, h.holder, set, not ran) end
+      if aside and contains(h.keep, set) then
+        h.kept[#h.kept + 1] = { h.holder, set }
+      else
+        owe(tx, rec, h.holder, set, not ran)
+      end
     end
     h.holder, h.sets, h.keep = nil, {}, {}
   end
@@ -3475,8 +4069,10 @@ end
 local function unpack_definition(id, bytes)
   local list = cmsgpack.unpack(bytes)
   return {
-    quota_id = id, namespace = list[1], rate = list[2] and { limit = list[2][1], window_ms = list[2][2], mode = list[2][3] } or nil, concurrency = list[3] or nil,
-    weighted = list[4] and { limit = list[4][1], window_ms = list[4][2] } or nil, hold_while_suspended = list[5],
+    quota_id = id, namespace = list[1],
+    rate = list[2] and { limit = list[2][1], window_ms = list[2][2], mode = list[2][3] } or nil,
+    concurrency = list[3] or nil, weighted = list[4] and { limit = list[4][1], window_ms = list[4][2] } or nil,
+    hold_while_suspended = list[5],
   }
 end
 
@@ -3499,7 +4095,8 @@ end
 
 local function close(q)
   return packed.close_quota({
-    definition = q.packed, version = q.version, created = q.created, changed = q.changed, last = q.last, walked = q.walked, deleted = q.deleted, tail = q.tail,
+    definition = q.packed, version = q.version, created = q.created, changed = q.changed, last = q.last,
+    walked = q.walked, deleted = q.deleted, tail = q.tail,
   })
 end
 
@@ -3582,7 +4179,9 @@ local flow = {}
 local open, close = packed.open_flow, packed.close_flow
 
 -- Every state a member can be counted under, those of members that have not ended first.
-flow.open_states = { "held", "waiting", "delayed", "rate_limited", "waiting_children", "active", "suspended", "resumable" }
+flow.open_states = {
+  "held", "waiting", "delayed", "rate_limited", "waiting_children", "active", "suspended", "resumable",
+}
 flow.ended_states = { "completed", "failed", "cancelled", "expired", "skipped" }
 
 -- The field that counts the members of a state.
@@ -3614,8 +4213,8 @@ function flow.find(tx, id)
   if f and f.walk ~= "remove" then return f end
 end
 
--- When the flow next needs attention: a walk that is owed, the end of an unsealed flow nobody adds to or nobody made a member for,
--- the end of an empty one.
+-- When the flow next needs attention: a walk that is owed, the end of an unsealed flow nobody adds to or nobody made a
+-- member for, the end of an empty one.
 function flow.wake_at(f)
   if f.walk then return f.walk_at end
   if f.ended then return f.stored == 0 and f.ended + f.retention or nil end
@@ -3679,8 +4278,8 @@ local function count(f, state, by)
   f[name] = n ~= 0 and n or nil
 end
 
--- Part of every save of a member: its count follows its state. In a stopped flow a member that lets go of its lease without an
--- end is cancelled by its timer, at once: nothing of the flow starts again.
+-- Part of every save of a member: its count follows its state. In a stopped flow a member that lets go of its lease
+-- without an end is cancelled by its timer, at once: nothing of the flow starts again.
 function flow.follow(tx, rec, state)
   local was = rec.was_state
   local lets_go = rec.was_phase == "active" and rec.phase ~= "active" and rec.phase ~= "terminal"
@@ -3754,10 +4353,11 @@ function flow.typed(f)
   end
   local lane, retry, budgets = flow.defaults(f)
   return {
-    flow_id = f.id, namespace = f.namespace, kind = f.kind, state = flow.state(f), on_member_failure = f.policy, counts = counts, members = f.stored, version = f.version,
-    created_at = f.created, updated_at = f.updated, sealed_at = f.sealed, finished_at = f.ended, deadline_at = f.deadline, retention_ms = f.retention,
-    default_lane = lane, default_retry = retry, budgets = budgets, stop = flow.stopped(f), owed = f.owed or 0, walk = f.walk, parent_id = f.parent, uncaught_failures = f.uncaught or 0,
-    completion_webhook = f.webhook,
+    flow_id = f.id, namespace = f.namespace, kind = f.kind, state = flow.state(f), on_member_failure = f.policy,
+    counts = counts, members = f.stored, version = f.version, created_at = f.created, updated_at = f.updated,
+    sealed_at = f.sealed, finished_at = f.ended, deadline_at = f.deadline, retention_ms = f.retention,
+    default_lane = lane, default_retry = retry, budgets = budgets, stop = flow.stopped(f), owed = f.owed or 0,
+    walk = f.walk, parent_id = f.parent, uncaught_failures = f.uncaught or 0, completion_webhook = f.webhook,
   }
 end
 
@@ -3765,8 +4365,8 @@ return flow
 end
 
 source["record.execution"] = function(require, LIBRARY)
--- The execution: one packed value with its state, its current lease and its current attempt. A transition edits the record and saves
--- it; saving moves the execution's index entries and its timer along, so they cannot differ.
+-- The execution: one packed value with its state, its current lease and its current attempt. A transition edits the
+-- record and saves it; saving moves the execution's index entries and its timer along, so they cannot differ.
 local keys = require "lib.keys"
 local flow = require "record.flow"
 local holds = require "record.holds"
@@ -3791,8 +4391,8 @@ function execution.lane(rec)
   return sub(rec.path, find(rec.path, "/", 1, true) + 1)
 end
 
--- The record, read once per plan: every function of a call sees what the others changed. A hidden one is found only by those
--- who ask for it.
+-- The record, read once per plan: every function of a call sees what the others changed. A hidden one is found only by
+-- those who ask for it.
 function execution.load(tx, id, hidden_too)
   local rec = execution.read(tx, id)
   if rec and rec.hidden and not hidden_too then return nil end
@@ -3860,15 +4460,17 @@ end
 function execution.save(tx, rec, told)
   local phase, was = rec.phase, rec.was_phase
   rec.updated = tx.now
-  -- Since when it stands in line, unless it has stood there since it was made; and how long the lease lasted that ends here. An
-  -- epoch is the time of its claim, or later when the clock went back.
+  -- Since when it stands in line, unless it has stood there since it was made; and how long the lease lasted that ends
+  -- here. An epoch is the time of its claim, or later when the clock went back.
   if was ~= phase then
     if was == "active" then rec.ran = max(tx.now - floor(rec.epoch / 1000), 0) end
     -- Whoever follows the stream hears of every change of phase: of its end, and of the attempt that comes after.
     if rec.tailed then tx:announce("frames", rec.id) end
   end
   local place, score = home.of(rec)
-  if place == "queue" and phase == "runnable" and was and not (rec.was_place == "queue" and was == "runnable") then rec.ready = tx.now end
+  if place == "queue" and phase == "runnable" and was and not (rec.was_place == "queue" and was == "runnable") then
+    rec.ready = tx.now
+  end
   if rec.flow_id then flow.follow(tx, rec, execution.member_state(rec)) end
   timers.keep(tx, rec, execution.wake_at(rec), told)
   home.move(tx, rec, place, score)
@@ -3928,13 +4530,14 @@ return execution
 end
 
 source["record.dependencies"] = function(require, LIBRARY)
--- What a member of a flow waits for: its inbound policy, how many of its edges are met or dead, and the edges themselves.
+-- What a member of a flow waits for: its inbound policy, how many of its edges are met or dead, and the edges
+-- themselves.
 local keys = require "lib.keys"
 
 local dependencies = {}
 
--- Stored with the execution: { edges, met, dead, decided, bytes passed, edges whose failed upstream hopes for it } where decided is
--- false, "ready" or "skip".
+-- Stored with the execution: { edges, met, dead, decided, bytes passed, edges whose failed upstream hopes for it }
+-- where decided is false, "ready" or "skip".
 function dependencies.load(rec)
   local d = rec.deps and cmsgpack.unpack(rec.deps) or { 0, 0, 0, false, 0, 0 }
   return { total = d[1], met = d[2], dead = d[3], decided = d[4] or nil, bytes = d[5], hopes = d[6] }
@@ -3979,11 +4582,13 @@ end
 
 local function number(n) return string.format("%.0f", n) end
 
--- An edge out of a member is stored as { to, on, pass_as or false, state, hope, bytes passed }: hope says that a failure of `from`
--- may still be taken up by `to`.
+-- An edge out of a member is stored as { to, on, pass_as or false, state, hope, bytes passed }: hope says that a
+-- failure of `from` may still be taken up by `to`.
 local function unpack_edge(from, n, packed)
   local e = cmsgpack.unpack(packed)
-  return { from = from, number = n, to = e[1], on = e[2], pass_as = e[3] or nil, state = e[4], hope = e[5], bytes = e[6] }
+  return {
+    from = from, number = n, to = e[1], on = e[2], pass_as = e[3] or nil, state = e[4], hope = e[5], bytes = e[6],
+  }
 end
 
 function dependencies.edge(tx, from, n)
@@ -4009,7 +4614,9 @@ function dependencies.edges(tx, from, first, last)
 end
 
 function dependencies.store_edge(tx, e)
-  tx:hset(keys.edges_out(tx, e.from), { number(e.number), cmsgpack.pack({ e.to, e.on, e.pass_as or false, e.state, e.hope or false, e.bytes or 0 }) })
+  tx:hset(keys.edges_out(tx, e.from), {
+    number(e.number), cmsgpack.pack({ e.to, e.on, e.pass_as or false, e.state, e.hope or false, e.bytes or 0 }),
+  })
 end
 
 -- The upstreams of a member from a place on, a bounded number, each with the number of the edge there.
@@ -4081,8 +4688,9 @@ end
 function children.typed(tx, rec)
   local view = require "record.view"
   return {
-    execution_id = rec.id, number = rec.number, key = rec.key, state = execution.public_state(rec), outcome = rec.outcome,
-    result = view.result(tx, rec), result_encoding = view.result_encoding(rec), failure = view.failure(rec),
+    execution_id = rec.id, number = rec.number, key = rec.key, state = execution.public_state(rec),
+    outcome = rec.outcome, result = view.result(tx, rec), result_encoding = view.result_encoding(rec),
+    failure = view.failure(rec),
   }
 end
 
@@ -4130,8 +4738,9 @@ function signals.append(tx, rec, s)
   local ref = string.format("%.0f-%.0f", at, count + 1)
   rec.signals = cmsgpack.pack({ count + 1, at })
   tx:xput(keys.signals(tx, rec.id), ref, "s", cmsgpack.pack({
-    s.signal_id, s.name, s.waitpoint_id or false, s.waitpoint_key or false, s.approver or false, s.payload or false, s.payload_encoding or false,
-    s.category or false, s.source or false, s.source_identity or false, s.correlation_id or false, tx.now,
+    s.signal_id, s.name, s.waitpoint_id or false, s.waitpoint_key or false, s.approver or false,
+    s.payload or false, s.payload_encoding or false, s.category or false, s.source or false,
+    s.source_identity or false, s.correlation_id or false, tx.now,
   }))
   return ref
 end
@@ -4144,8 +4753,9 @@ end
 local function typed(entry)
   local s = cmsgpack.unpack(entry[2][2])
   return {
-    id = entry[1], signal_id = s[1], name = s[2], waitpoint_id = s[3] or nil, waitpoint_key = s[4] or nil, approver = s[5] or nil, payload = s[6] or nil,
-    payload_encoding = s[7] or nil, category = s[8] or nil, source = s[9] or nil, source_identity = s[10] or nil, correlation_id = s[11] or nil, received_at = s[12],
+    id = entry[1], signal_id = s[1], name = s[2], waitpoint_id = s[3] or nil, waitpoint_key = s[4] or nil,
+    approver = s[5] or nil, payload = s[6] or nil, payload_encoding = s[7] or nil, category = s[8] or nil,
+    source = s[9] or nil, source_identity = s[10] or nil, correlation_id = s[11] or nil, received_at = s[12],
   }
 end
 
@@ -4162,7 +4772,8 @@ function signals.after(tx, rec, after, limit)
   return out, cut
 end
 
--- The signals with these ids, in order: at most `count`, and until `bytes_max` is passed. The second answer says whether some are left out.
+-- The signals with these ids, in order: at most `count`, and until `bytes_max` is passed. The second answer says
+-- whether some are left out.
 function signals.named(tx, rec, refs, from, count, bytes_max)
   local out, bytes = {}, 0
   for i = from, #refs do
@@ -4175,10 +4786,11 @@ function signals.named(tx, rec, refs, from, count, bytes_max)
   return out, false
 end
 
--- What is remembered of a signal, by its id and by its idempotency key: { signal_id, at, outcome, effect, waitpoint_id }. An
--- idempotency key is the sender's: two approvers of one waitpoint may choose the same one.
+-- What is remembered of a signal, by its id and by its idempotency key: { signal_id, at, outcome, effect, waitpoint_id
+-- }. An idempotency key is the sender's: two approvers of one waitpoint may choose the same one.
 local function key_field(waitpoint_id, approver, idempotency_key)
-  return "k:" .. keys.digest(string.format("%s%d:", waitpoint_id, #(approver or "")) .. (approver or "") .. idempotency_key)
+  return "k:"
+    .. keys.digest(string.format("%s%d:", waitpoint_id, #(approver or "")) .. (approver or "") .. idempotency_key)
 end
 
 -- What is remembered of a signal with this id, and of one with this idempotency key that is not too long ago.
@@ -4210,8 +4822,8 @@ return signals
 end
 
 source["record.waitpoint"] = function(require, LIBRARY)
--- A waitpoint: where signals for one execution arrive. It is made under a lease, is open until its suspension or its attempt
--- ends, and stays with the execution afterwards, so that a repeated signal gets its answer.
+-- A waitpoint: where signals for one execution arrive. It is made under a lease, is open until its suspension or its
+-- attempt ends, and stays with the execution afterwards, so that a repeated signal gets its answer.
 local inbox = require "index.inbox"
 local keys = require "lib.keys"
 local limits = require "lib.limits"
@@ -4221,7 +4833,8 @@ local waitpoint = {}
 
 local open, close = packed.open_waitpoint, packed.close_waitpoint
 
--- The execution's open waitpoints as a list of { id, key, expires_at or false }; `open_due` is the first end among them.
+-- The execution's open waitpoints as a list of { id, key, expires_at or false }; `open_due` is the first end among
+-- them.
 function waitpoint.open(rec)
   return rec.open and cmsgpack.unpack(rec.open) or {}
 end
@@ -4245,7 +4858,9 @@ end
 -- What is wrong with a waitpoint to be opened beside those already open, or nil.
 function waitpoint.problem(rec, new)
   local list = waitpoint.open(rec)
-  if #list >= limits.waitpoints_open_max then return "key", string.format("an execution has at most %d open waitpoints", limits.waitpoints_open_max) end
+  if #list >= limits.waitpoints_open_max then
+    return "key", string.format("an execution has at most %d open waitpoints", limits.waitpoints_open_max)
+  end
   for _, entry in ipairs(list) do
     if entry[2] == new.key then return "key", "is the key of an open waitpoint" end
     if entry[1] == new.waitpoint_id then return "waitpoint_id", "is given twice" end
@@ -4262,11 +4877,14 @@ end
 -- Plans a new waitpoint. Its tokens are kept as { digest, approver or false, uses left or false, answered }.
 function waitpoint.create(tx, rec, new, state, suspension_id)
   local tokens = {}
-  for i, token in ipairs(new.tokens) do tokens[i] = { token.digest, token.approver or false, new.uses or false, false } end
+  for i, token in ipairs(new.tokens) do
+    tokens[i] = { token.digest, token.approver or false, new.uses or false, false }
+  end
   local expires_at = new.expires_in_ms and tx.now + new.expires_in_ms or false
   waitpoint.save(tx, {
-    id = new.waitpoint_id, exec = rec.id, key = new.key, state = state, attempt = rec.attempt, created = tx.now, expires = expires_at or nil, uses = new.uses,
-    suspension = suspension_id, review = new.review and 1 or nil, tokens = cmsgpack.pack(tokens),
+    id = new.waitpoint_id, exec = rec.id, key = new.key, state = state, attempt = rec.attempt, created = tx.now,
+    expires = expires_at or nil, uses = new.uses, suspension = suspension_id, review = new.review and 1 or nil,
+    tokens = cmsgpack.pack(tokens),
     allowed = new.allowed_signals and #new.allowed_signals > 0 and cmsgpack.pack(new.allowed_signals) or nil,
   })
   inbox.add(tx, new.waitpoint_id, tx.now)
@@ -4319,8 +4937,8 @@ local function drop_early(tx, id)
   end
 end
 
--- Waitpoints whose time was over before the suspend but that were answered: { id, key } each. Their signals came in time and
--- count then.
+-- Waitpoints whose time was over before the suspend but that were answered: { id, key } each. Their signals came in
+-- time and count then.
 function waitpoint.answered(rec)
   return rec.answered and cmsgpack.unpack(rec.answered) or {}
 end
@@ -4401,7 +5019,9 @@ end
 function waitpoint.typed_open(rec)
   local out = {}
   local state = rec.phase == "suspended" and "active" or "pending"
-  for i, entry in ipairs(waitpoint.open(rec)) do out[i] = { waitpoint_id = entry[1], key = entry[2], state = state, expires_at = entry[3] or nil } end
+  for i, entry in ipairs(waitpoint.open(rec)) do
+    out[i] = { waitpoint_id = entry[1], key = entry[2], state = state, expires_at = entry[3] or nil }
+  end
   return out
 end
 
@@ -4423,7 +5043,9 @@ local suspension = {}
 function suspension.load(rec)
   if rec.wait == nil then return nil end
   local w = cmsgpack.unpack(rec.wait)
-  return { id = w[1], reason = w[2], at = w[3], behavior = w[4], condition = w[5], review_id = w[6] or nil, step = w[7] or nil }
+  return {
+    id = w[1], reason = w[2], at = w[3], behavior = w[4], condition = w[5], review_id = w[6] or nil, step = w[7] or nil,
+  }
 end
 
 function suspension.store(rec, w)
@@ -4443,7 +5065,10 @@ end
 function suspension.past(rec)
   local out = {}
   for i, w in ipairs(rec.past_waits and cmsgpack.unpack(rec.past_waits) or {}) do
-    out[i] = { suspension_id = w[1], reason = w[2], attempt_index = w[3], suspended_at = w[4], ended_at = w[5], cause = w[6], actor = w[7] or nil }
+    out[i] = {
+      suspension_id = w[1], reason = w[2], attempt_index = w[3], suspended_at = w[4], ended_at = w[5], cause = w[6],
+      actor = w[7] or nil,
+    }
   end
   return out
 end
@@ -4452,12 +5077,14 @@ function suspension.typed(rec)
   local w = suspension.load(rec)
   if w == nil then return nil end
   return {
-    suspension_id = w.id, reason = w.reason, suspended_at = w.at, timeout_at = rec.wait_until, timeout_behavior = w.behavior,
-    waitpoints = waitpoint.typed_open(rec), condition = condition.progress(w.condition), step = w.step,
+    suspension_id = w.id, reason = w.reason, suspended_at = w.at, timeout_at = rec.wait_until,
+    timeout_behavior = w.behavior, waitpoints = waitpoint.typed_open(rec), condition = condition.progress(w.condition),
+    step = w.step,
   }
 end
 
--- Why the attempt goes on: { suspension id, cause, stream ids of the signals, step that waited or false }; kept until the attempt ends or suspends again.
+-- Why the attempt goes on: { suspension id, cause, stream ids of the signals, step that waited or false }; kept until
+-- the attempt ends or suspends again.
 function suspension.woken(rec)
   if rec.woken == nil then return nil end
   local w = cmsgpack.unpack(rec.woken)
@@ -4470,10 +5097,15 @@ function suspension.resume(tx, rec)
   if w == nil then return nil end
   local list, more = signals.named(tx, rec, w.refs, 1, limits.resume_inline_signals_max, limits.resume_inline_bytes_max)
   local outcomes, rest
-  if w.cause == "children" then outcomes, rest = require("record.children").page(tx, rec, 1, limits.children_inline_max, limits.resume_inline_bytes_max) end
+  if w.cause == "children" then
+    local page = require("record.children").page
+    outcomes, rest = page(tx, rec, 1, limits.children_inline_max, limits.resume_inline_bytes_max)
+  end
   return {
-    suspension_id = w.id, cause = w.cause, signals = list, more = more, continuation = rec.continued and tx:get(keys.continuation(tx, rec.id)) or nil,
-    continuation_encoding = rec.continued ~= "*" and rec.continued or nil, children = outcomes, more_children = rest and true or nil, step = w.step,
+    suspension_id = w.id, cause = w.cause, signals = list, more = more,
+    continuation = rec.continued and tx:get(keys.continuation(tx, rec.id)) or nil,
+    continuation_encoding = rec.continued ~= "*" and rec.continued or nil, children = outcomes,
+    more_children = rest and true or nil, step = w.step,
   }
 end
 
@@ -4498,16 +5130,16 @@ return suspension
 end
 
 source["record.frames"] = function(require, LIBRARY)
--- The stream of an attempt: frames numbered from 0, ids `<start of the attempt in milliseconds>-<number>`, so that a number
--- gives its id. Live frames stand in a stream of their own, so that they can be dropped first. A stream is closed by the end of
--- its attempt.
+-- The stream of an attempt: frames numbered from 0, ids `<start of the attempt in milliseconds>-<number>`, so that a
+-- number gives its id. Live frames stand in a stream of their own, so that they can be dropped first. A stream is
+-- closed by the end of its attempt.
 local keys = require "lib.keys"
 local limits = require "lib.limits"
 
 local frames = {}
 
--- The running attempt's state as stored: number of the next frame, durable and live frames kept, version of the summary, and
--- the last request with the number of its first frame.
+-- The running attempt's state as stored: number of the next frame, durable and live frames kept, version of the
+-- summary, and the last request with the number of its first frame.
 function frames.state(rec)
   local f = rec.frames and cmsgpack.unpack(rec.frames) or { 0, 0, 0, 0, false, 0 }
   return { next = f[1], kept = f[2], live = f[3], version = f[4], request = f[5] or nil, request_first = f[6] }
@@ -4526,16 +5158,16 @@ function frames.number(id)
   return tonumber(string.match(id, "%-(%d+)$"))
 end
 
--- The id of the first frame that stays when the `count` oldest of a stream leave; it holds `size` frames, those of this call
--- (`planned`) last. The range is read before anything is planned for the key.
+-- The id of the first frame that stays when the `count` oldest of a stream leave; it holds `size` frames, those of this
+-- call (`planned`) last. The range is read before anything is planned for the key.
 local function first_kept(tx, rec, key, count, size, planned)
   local stored = size - #planned
   if count < stored then return tx:xrange(key, "-", "+", count + 1)[count + 1][1] end
   return planned[count - stored + 1] or frames.id(rec, limits.time_ms_max)
 end
 
--- Plans the frames and answers their ids; the oldest leave when the stream holds more than it may, live ones first. `request`
--- is remembered with the number of its first frame.
+-- Plans the frames and answers their ids; the oldest leave when the stream holds more than it may, live ones first.
+-- `request` is remembered with the number of its first frame.
 function frames.append(tx, rec, list, request, request_first)
   local f = frames.state(rec)
   local ids, durable, live = {}, {}, {}
@@ -4552,7 +5184,10 @@ function frames.append(tx, rec, list, request, request_first)
   local live_from = drop_live > 0 and first_kept(tx, rec, live_key, drop_live, alive, live)
   local from = drop > 0 and first_kept(tx, rec, key, drop, kept, durable)
   for i, frame in ipairs(list) do
-    local packed = cmsgpack.pack({ frame.type, tx.now, frame.payload or false, frame.payload_encoding or false, frame.correlation_id or false, frame.mode })
+    local packed = cmsgpack.pack({
+      frame.type, tx.now, frame.payload or false, frame.payload_encoding or false, frame.correlation_id or false,
+      frame.mode,
+    })
     tx:xput(frame.mode == "live" and live_key or key, ids[i], "f", packed)
   end
   if live_from then tx:xcut(live_key, live_from) end
@@ -4573,13 +5208,13 @@ end
 local function typed(entry)
   local f = cmsgpack.unpack(entry[2][2])
   return {
-    id = entry[1], sequence = frames.number(entry[1]), type = f[1], at = f[2], payload = f[3] or nil, payload_encoding = f[4] or nil,
-    correlation_id = f[5] or nil, mode = f[6],
+    id = entry[1], sequence = frames.number(entry[1]), type = f[1], at = f[2], payload = f[3] or nil,
+    payload_encoding = f[4] or nil, correlation_id = f[5] or nil, mode = f[6],
   }
 end
 
--- Frames of an attempt between two ids, both kinds in one order; stops after enough bytes. The second answer says whether there
--- may be more. Neither kind is read less far than the answer goes: each alone would fill it.
+-- Frames of an attempt between two ids, both kinds in one order; stops after enough bytes. The second answer says
+-- whether there may be more. Neither kind is read less far than the answer goes: each alone would fill it.
 function frames.read(tx, id, attempt, from, to, limit)
   limit = math.min(limit, limits.stream_page_max)
   local list, cut = tx:xsome(keys.stream(tx, id, attempt), from, to, limit + 1, limits.stream_read_bytes_max)
@@ -4607,15 +5242,17 @@ local function first_since(tx, key, started, count, at)
   return found
 end
 
--- A place in the stream of an attempt as the number of a frame. An id of the attempt says its number; any other time stands for
--- the first frame written then or later. `behind` puts a time without a number behind its millisecond.
+-- A place in the stream of an attempt as the number of a frame. An id of the attempt says its number; any other time
+-- stands for the first frame written then or later. `behind` puts a time without a number behind its millisecond.
 function frames.place(tx, id, attempt, text, behind)
   local ms, number = string.match(text, "^(%d+)%-(%d+)$")
   ms, number = tonumber(ms), tonumber(number)
   if ms == attempt.started_at and number <= limits.time_ms_max then return number end
   if number > limits.time_ms_max and behind then ms = ms + 1 end
   local key, live_key = keys.stream(tx, id, attempt.index), keys.stream_live(tx, id, attempt.index)
-  return math.min(first_since(tx, key, attempt.started_at, attempt.frames, ms), first_since(tx, live_key, attempt.started_at, attempt.frames, ms)), true
+  local durable = first_since(tx, key, attempt.started_at, attempt.frames, ms)
+  local live = first_since(tx, live_key, attempt.started_at, attempt.frames, ms)
+  return math.min(durable, live), true
 end
 
 -- How many frames the running attempt wrote.
@@ -4629,7 +5266,8 @@ local function remove(tx, rec, attempt)
   tx:del(keys.stream_summary(tx, rec.id, attempt))
 end
 
--- Files the stream with its attempt: `streams` lists the attempts that have one; the oldest leave when there are too many.
+-- Files the stream with its attempt: `streams` lists the attempts that have one; the oldest leave when there are too
+-- many.
 function frames.close(tx, rec)
   if rec.frames == nil then return end
   local list = rec.streams and cmsgpack.unpack(rec.streams) or {}
@@ -4646,8 +5284,8 @@ return frames
 end
 
 source["record.attempt"] = function(require, LIBRARY)
--- Attempts: the last one stands in the execution's own fields, finished ones before it beside the record, the oldest in a hash of
--- their own.
+-- Attempts: the last one stands in the execution's own fields, finished ones before it beside the record, the oldest in
+-- a hash of their own.
 local keys = require "lib.keys"
 local limits = require "lib.limits"
 local frames = require "record.frames"
@@ -4727,8 +5365,9 @@ end
 -- The typed form of a filed attempt.
 local function typed(a)
   return {
-    index = a[1], attempt_id = a[2], type = a[3], state = a[4], worker_instance = a[5], started_at = a[6], ended_at = a[7], lease_epoch = a[8],
-    failure = a[9] and { reason = a[9], category = a[10] } or nil, frames = a[11] or 0,
+    index = a[1], attempt_id = a[2], type = a[3], state = a[4], worker_instance = a[5], started_at = a[6],
+    ended_at = a[7], lease_epoch = a[8], failure = a[9] and { reason = a[9], category = a[10] } or nil,
+    frames = a[11] or 0,
   }
 end
 
@@ -4737,8 +5376,8 @@ function attempt.last(rec)
   if rec.attempt == nil then return nil end
   if not attempt.is_open(rec) then return typed(last(rec)) end
   return {
-    index = rec.attempt, attempt_id = rec.attempt_id, type = rec.attempt_type, state = rec.attempt_state, worker_instance = rec.worker,
-    started_at = rec.started, lease_epoch = rec.epoch, frames = frames.count(rec),
+    index = rec.attempt, attempt_id = rec.attempt_id, type = rec.attempt_type, state = rec.attempt_state,
+    worker_instance = rec.worker, started_at = rec.started, lease_epoch = rec.epoch, frames = frames.count(rec),
   }
 end
 
@@ -4782,7 +5421,8 @@ end
 
 local function stale(rec, f)
   return reply.err("stale_lease", {
-    presented_epoch = f.lease_epoch, current_epoch = rec.epoch or 0, worker_instance = rec.phase == "active" and rec.worker or nil,
+    presented_epoch = f.lease_epoch, current_epoch = rec.epoch or 0,
+    worker_instance = rec.phase == "active" and rec.worker or nil,
     lease_expires_at = rec.phase == "active" and rec.lease_until or nil,
   })
 end
@@ -4791,7 +5431,9 @@ end
 -- second ending); otherwise the refusal. A wrong fence is reported before anything else.
 function fence.check(rec, f, now, operation, other)
   if rec == nil then return reply.err("execution_not_found") end
-  if rec.epoch ~= f.lease_epoch or rec.lease_id ~= f.lease_id or rec.attempt_id ~= f.attempt_id then return stale(rec, f) end
+  if rec.epoch ~= f.lease_epoch or rec.lease_id ~= f.lease_id or rec.attempt_id ~= f.attempt_id then
+    return stale(rec, f)
+  end
   if rec.phase == "active" then
     if now >= rec.lease_until then return reply.err("lease_expired", { expired_at = rec.lease_until }) end
     return nil
@@ -4848,17 +5490,18 @@ end
 local function lease(rec)
   if rec.phase ~= "active" then return nil end
   return {
-    worker_id = rec.worker_id, worker_instance = rec.worker, lease_id = rec.lease_id, lease_epoch = rec.epoch, expires_at = rec.lease_until,
-    cancel_requested = rec.cancel_by ~= nil, yield_requested = rec.yield ~= nil,
+    worker_id = rec.worker_id, worker_instance = rec.worker, lease_id = rec.lease_id, lease_epoch = rec.epoch,
+    expires_at = rec.lease_until, cancel_requested = rec.cancel_by ~= nil, yield_requested = rec.yield ~= nil,
   }
 end
 
 local function summary(rec)
   return {
-    execution_id = rec.id, namespace = execution.namespace(rec), lane = execution.lane(rec), kind = rec.kind, state = execution.public_state(rec), phase = rec.phase,
-    blocking_reason = rec.reason, outcome = rec.outcome, priority = rec.prio, created_at = rec.created, updated_at = rec.updated, ended_at = rec.ended,
-    attempt_index = rec.attempt, worker_instance = rec.phase == "active" and rec.worker or nil,
-    flow_id = rec.flow_id, parent_id = rec.parent_id, key = rec.key,
+    execution_id = rec.id, namespace = execution.namespace(rec), lane = execution.lane(rec), kind = rec.kind,
+    state = execution.public_state(rec), phase = rec.phase, blocking_reason = rec.reason, outcome = rec.outcome,
+    priority = rec.prio, created_at = rec.created, updated_at = rec.updated, ended_at = rec.ended,
+    attempt_index = rec.attempt, worker_instance = rec.phase == "active" and rec.worker or nil, flow_id = rec.flow_id,
+    parent_id = rec.parent_id, key = rec.key,
   }
 end
 
@@ -4869,15 +5512,20 @@ function view.whole(tx, rec)
   v.blocked_since = rec.reason and rec.since or nil
   v.attempt_state, v.continues, v.granted_until = rec.attempt_state, rec.resume ~= nil, rec.grant_until
   v.score, v.retire_at = rec.score, rec.phase == "terminal" and rec.wake or nil
-  v.delay_until, v.deadline_at, v.start_by, v.attempt_deadline_at = rec.delay, rec.deadline, rec.start_by, rec.timeout_at
-  v.tags, v.requires, v.prefers, v.fairness_key = spec.unflatten(rec.tags), rec.requires or {}, rec.prefers or {}, rec.fairness_key
+  v.delay_until, v.deadline_at, v.start_by, v.attempt_deadline_at =
+    rec.delay, rec.deadline, rec.start_by, rec.timeout_at
+  v.tags, v.requires, v.prefers, v.fairness_key =
+    spec.unflatten(rec.tags), rec.requires or {}, rec.prefers or {}, rec.fairness_key
   v.input, v.input_encoding = spec.input(tx, rec), rec.input_in or "json"
   v.result, v.result_encoding, v.failure = view.result(tx, rec), view.result_encoding(rec), view.failure(rec)
-  v.attempts, v.attempts_spilled, v.lease, v.progress = attempt.inline(tx, rec), rec.spilled or 0, lease(rec), progress(rec)
+  v.attempts, v.attempts_spilled, v.lease, v.progress =
+    attempt.inline(tx, rec), rec.spilled or 0, lease(rec), progress(rec)
   v.retry, v.attempt_timeout_ms = spec.retry(tx, rec), rec.timeout
   v.max_reclaims, v.max_replays = rec.max_reclaims or limits.reclaims_default, rec.max_replays or limits.replays_default
-  v.reclaim_count, v.replay_count, v.fallback_index, v.fallbacks = rec.reclaims or 0, rec.replays or 0, rec.tier, said.fallbacks or {}
-  v.budgets, v.quotas, v.retention_ms, v.max_frames = asks.of(rec).budgets, asks.of(rec).quotas, rec.retention, rec.max_frames or limits.frames_default
+  v.reclaim_count, v.replay_count, v.fallback_index, v.fallbacks =
+    rec.reclaims or 0, rec.replays or 0, rec.tier, said.fallbacks or {}
+  v.budgets, v.quotas, v.retention_ms, v.max_frames =
+    asks.of(rec).budgets, asks.of(rec).quotas, rec.retention, rec.max_frames or limits.frames_default
   v.trace_parent, v.completion_webhook, v.operator_actions = said.trace_parent, rec.webhook, more.actions(tx, rec)
   v.suspension, v.past_suspensions = suspension.typed(rec), suspension.past(rec)
   v.waitpoints, v.signals = waitpoint.typed_open(rec), signals.count(rec)
@@ -4901,7 +5549,9 @@ local waitpoint_view = {}
 
 local function approvers(w)
   local out = {}
-  for i, token in ipairs(waitpoint.tokens(w)) do out[i] = { approver = token[2] or nil, uses_left = token[3] or nil, answered = token[4] } end
+  for i, token in ipairs(waitpoint.tokens(w)) do
+    out[i] = { approver = token[2] or nil, uses_left = token[3] or nil, answered = token[4] }
+  end
   return out
 end
 
@@ -4909,9 +5559,11 @@ function waitpoint_view.typed(rec, w)
   local current = suspension.load(rec)
   local part = current ~= nil and current.id == w.suspension
   return {
-    waitpoint_id = w.id, execution_id = rec.id, namespace = execution.namespace(rec), lane = execution.lane(rec), kind = rec.kind, key = w.key, state = w.state,
-    suspension_id = w.suspension, reason = part and current.reason or nil, created_at = w.created, expires_at = w.expires, closed_at = w.closed, closed_reason = w.why,
-    allowed_signals = w.allowed and cmsgpack.unpack(w.allowed) or nil, approvers = approvers(w), signals = w.signals or 0, condition = part and condition.progress(current.condition) or {},
+    waitpoint_id = w.id, execution_id = rec.id, namespace = execution.namespace(rec), lane = execution.lane(rec),
+    kind = rec.kind, key = w.key, state = w.state, suspension_id = w.suspension,
+    reason = part and current.reason or nil, created_at = w.created, expires_at = w.expires, closed_at = w.closed,
+    closed_reason = w.why, allowed_signals = w.allowed and cmsgpack.unpack(w.allowed) or nil, approvers = approvers(w),
+    signals = w.signals or 0, condition = part and condition.progress(current.condition) or {},
   }
 end
 
@@ -4919,8 +5571,8 @@ return waitpoint_view
 end
 
 source["record.worker"] = function(require, LIBRARY)
--- A registered worker instance: what it serves and what it can do. Until when it counts as alive stands in one sorted set
--- for the whole fleet, so that a server keeps all its workers alive with one write; one timer watches its head.
+-- A registered worker instance: what it serves and what it can do. Until when it counts as alive stands in one sorted
+-- set for the whole fleet, so that a server keeps all its workers alive with one write; one timer watches its head.
 local keys = require "lib.keys"
 local limits = require "lib.limits"
 local timers = require "index.timers"
@@ -4935,8 +5587,9 @@ function worker.load(tx, instance, expires_at)
   if raw == nil then return nil end
   return {
     instance = instance, worker_id = raw.worker_id, namespace = raw.namespace, lanes = cmsgpack.unpack(raw.lanes),
-    capabilities = cmsgpack.unpack(raw.capabilities), slots = tonumber(raw.slots), state = raw.state, incarnation = raw.incarnation, owner = raw.owner,
-    registered_at = tonumber(raw.registered_at), expires_at = expires_at or tx:zscore(keys.workers(tx), instance) or 0,
+    capabilities = cmsgpack.unpack(raw.capabilities), slots = tonumber(raw.slots), state = raw.state,
+    incarnation = raw.incarnation, owner = raw.owner, registered_at = tonumber(raw.registered_at),
+    expires_at = expires_at or tx:zscore(keys.workers(tx), instance) or 0,
   }
 end
 
@@ -4944,8 +5597,9 @@ end
 function worker.save(tx, w)
   local key = keys.worker(tx, w.instance)
   tx:hset(key, {
-    "worker_id", w.worker_id, "namespace", w.namespace, "lanes", cmsgpack.pack(w.lanes), "capabilities", cmsgpack.pack(w.capabilities),
-    "slots", w.slots, "state", w.state, "registered_at", w.registered_at,
+    "worker_id", w.worker_id, "namespace", w.namespace, "lanes", cmsgpack.pack(w.lanes),
+    "capabilities", cmsgpack.pack(w.capabilities), "slots", w.slots, "state", w.state,
+    "registered_at", w.registered_at,
   })
   if w.incarnation then tx:hset(key, { "incarnation", w.incarnation }) else tx:hdel(key, "incarnation") end
   if w.owner then tx:hset(key, { "owner", w.owner }) else tx:hdel(key, "owner") end
@@ -4993,10 +5647,11 @@ return worker
 end
 
 source["record.tally"] = function(require, LIBRARY)
--- What a partition has counted of its events: how many of each kind in each lane, and how long executions waited, ran and took.
+-- What a partition has counted of its events: how many of each kind in each lane, and how long executions waited, ran
+-- and took.
 --
--- An event counts once: the place up to which the stream was counted is written together with the counts, so it does not
--- matter who counts, nor how many do.
+-- An event counts once: the place up to which the stream was counted is written together with the counts, so it does
+-- not matter who counts, nor how many do.
 local event = require "lib.event"
 local keys = require "lib.keys"
 local limits = require "lib.limits"
@@ -5010,7 +5665,8 @@ tally.bounds_ms = {
 
 -- Kinds of events that are counted by one of their facts as well; each fact has a small number of values.
 local told_apart = {
-  ["execution.started"] = "attempt_type", ["execution.reclaimed"] = "cause", ["execution.failed"] = "cause", ["execution.blocked"] = "reason", ["execution.suspended"] = "reason",
+  ["execution.started"] = "attempt_type", ["execution.reclaimed"] = "cause", ["execution.failed"] = "cause",
+  ["execution.blocked"] = "reason", ["execution.suspended"] = "reason",
 }
 
 local durations = { "waited_ms", "ran_ms", "took_ms" }
@@ -5022,11 +5678,14 @@ local function no_durations()
   return list
 end
 
--- The tally: `at` is the entry of the stream up to which it goes, nil while nothing was counted, `number` that of its last event;
--- `names` are those of the counts.
+-- The tally: `at` is the entry of the stream up to which it goes, nil while nothing was counted, `number` that of its
+-- last event; `names` are those of the counts.
 function tally.load(tx)
   local raw = tx:hgetall(keys.tally(tx)) or {}
-  local t = { raw = raw, at = raw.at, number = tonumber(raw.number or nil), gaps = tonumber(raw.gaps or "0"), names = raw.names and cmsgpack.unpack(raw.names) or {}, numbers = {}, lines = {}, order = {}, changed = {} }
+  local t = {
+    raw = raw, at = raw.at, number = tonumber(raw.number or nil), gaps = tonumber(raw.gaps or "0"),
+    names = raw.names and cmsgpack.unpack(raw.names) or {}, numbers = {}, lines = {}, order = {}, changed = {},
+  }
   for i, name in ipairs(t.names) do t.numbers[name] = i end
   for name in pairs(raw) do
     if string.find(name, "/", 1, true) then t.order[#t.order + 1] = name end
@@ -5089,8 +5748,9 @@ local function add(t, e)
   end
 end
 
--- Counts what has not been counted, up to the id `to`, in at most `limit` entries; true when that many were there, so that more may
--- be. Events are numbered: a number that does not follow on the last one counted says that some were cut off before.
+-- Counts what has not been counted, up to the id `to`, in at most `limit` entries; true when that many were there, so
+-- that more may be. Events are numbered: a number that does not follow on the last one counted says that some were cut
+-- off before.
 function tally.count(tx, t, to, limit)
   local entries = tx:xrange(keys.events(tx), t.at and "(" .. t.at or "-", to, limit)
   if #entries == 0 then return false end
@@ -5252,8 +5912,9 @@ function queues.joined(tx, path, name, requires)
   return true
 end
 
--- Forgets a queue that holds nothing any more. Those that look at it do so, and the retirement of what was in it: to look whenever
--- something leaves would cost every end a read. One marked uncovered stays, so that later work goes to route at once.
+-- Forgets a queue that holds nothing any more. Those that look at it do so, and the retirement of what was in it: to
+-- look whenever something leaves would cost every end a read. One marked uncovered stays, so that later work goes to
+-- route at once.
 function queues.tidy(tx, path, name)
   if name == "any" or tx:zstored(keys.queue(tx, path, name)) > 0 then return end
   local entry = queues.get(tx, path, name)
@@ -5264,8 +5925,8 @@ return queues
 end
 
 source["index.awaits"] = function(require, LIBRARY)
--- Who waits for what is kept in another partition: the line of each budget, by queue score, and those whose quota is not there,
--- by the time they were refused.
+-- Who waits for what is kept in another partition: the line of each budget, by queue score, and those whose quota is
+-- not there, by the time they were refused.
 local keys = require "lib.keys"
 local limits = require "lib.limits"
 local spec = require "record.spec"
@@ -5324,7 +5985,8 @@ local limits = require "lib.limits"
 local gone = {}
 
 function gone.note(tx, id)
-  for _, old in ipairs(tx:zlowest(keys.gone(tx), "-inf", string.format("%.0f", tx.now - limits.gone_kept_ms), limits.batch_max)) do
+  local until_ms = string.format("%.0f", tx.now - limits.gone_kept_ms)
+  for _, old in ipairs(tx:zlowest(keys.gone(tx), "-inf", until_ms, limits.batch_max)) do
     tx:zrem(keys.gone(tx), old.member)
   end
   tx:zadd(keys.gone(tx), tx.now, id)
@@ -5361,11 +6023,15 @@ local granted_from, active_from = 2000000000000000, 4000000000000000
 home.granted_from, home.active_from = granted_from, active_from
 
 local blocked = {
-  waiting_for_capable_worker = "blocked:route", waiting_for_quota = "blocked:quota", waiting_for_budget = "blocked:budget",
-  waiting_for_dependencies = "blocked:dependencies", waiting_for_children = "blocked:children", held_by_operator = "blocked:operator",
+  waiting_for_capable_worker = "blocked:route", waiting_for_quota = "blocked:quota",
+  waiting_for_budget = "blocked:budget", waiting_for_dependencies = "blocked:dependencies",
+  waiting_for_children = "blocked:children", held_by_operator = "blocked:operator",
 }
 
-home.places = { "delayed", "suspended", "terminal", "blocked:route", "blocked:quota", "blocked:budget", "blocked:dependencies", "blocked:children", "blocked:operator" }
+home.places = {
+  "delayed", "suspended", "terminal", "blocked:route", "blocked:quota", "blocked:budget", "blocked:dependencies",
+  "blocked:children", "blocked:operator",
+}
 
 -- The place and score that the state implies. `queue` is the place of what is eligible, granted or active.
 function home.of(rec)
@@ -5395,7 +6061,8 @@ local function announce(tx, rec, fresh)
   end
 end
 
--- Plans the move from where the record was loaded to where its state puts it now. `was_path` is there when its lane changed.
+-- Plans the move from where the record was loaded to where its state puts it now. `was_path` is there when its lane
+-- changed.
 function home.move(tx, rec, place, score)
   local was_place, was_path = rec.was_place, rec.was_path or rec.path
   local path = rec.path
@@ -5450,7 +6117,8 @@ function leases.ids(tx, instance)
   return ids
 end
 
--- The executions that some of these leases hold, in the order of the leases, and the places of those that hold none; nil when none does.
+-- The executions that some of these leases hold, in the order of the leases, and the places of those that hold none;
+-- nil when none does.
 function leases.held(tx, instance, lease_ids)
   local found = tx:hmget(keys.leases(tx, instance), lease_ids)
   for i = 1, #lease_ids do
@@ -5568,7 +6236,8 @@ function fair.start(tx, copy, fairness_key, now)
   return start, finish
 end
 
--- Virtual time follows the work that starts. The start is kept with the execution: the lane may weigh priority differently by now.
+-- Virtual time follows the work that starts. The start is kept with the execution: the lane may weigh priority
+-- differently by now.
 function fair.started(tx, copy, rec)
   if copy.fairness ~= "fair" or rec.fair == nil then return end
   local virtual = tonumber(lane.recall(tx, copy, "virtual"))
@@ -5595,8 +6264,9 @@ end
 source["index.holders"] = function(require, LIBRARY)
 -- The holders of a concurrency limit: a sorted set of `<execution>:<holder id>` by deadline, never a counter.
 --
--- A holder enters with a deadline and stays without one once its execution is known to run. A deadline alone frees nothing:
--- when it has passed, someone asks the execution's partition, which is the only one to know. Until then it counts.
+-- A holder enters with a deadline and stays without one once its execution is known to run. A deadline alone frees
+-- nothing: when it has passed, someone asks the execution's partition, which is the only one to know. Until then it
+-- counts.
 local keys = require "lib.keys"
 local limits = require "lib.limits"
 local timers = require "index.timers"
@@ -5612,7 +6282,9 @@ end
 
 function holders.typed(item)
   local deadline = item.score < holders.open_ended and item.score or nil
-  return { execution_id = string.sub(item.member, 1, 36), holder_id = string.sub(item.member, 38), expires_at = deadline }
+  return {
+    execution_id = string.sub(item.member, 1, 36), holder_id = string.sub(item.member, 38), expires_at = deadline,
+  }
 end
 
 -- The set's capacity: { limit (nil = none), version }, or nil when it was never given one.
@@ -5636,11 +6308,13 @@ end
 -- A full set has room again: whoever was told that it is full hears of it.
 function holders.announce_room(tx, set, limit_before, held_before, limit, held)
   local was_full = limit_before ~= nil and held_before >= limit_before
-  if was_full and (limit == nil or held < limit) then tx:announce("slot", set, limit and limit - held or limits.active_max) end
+  if was_full and (limit == nil or held < limit) then
+    tx:announce("slot", set, limit and limit - held or limits.active_max)
+  end
 end
 
--- A deadline may have passed. Executions live in other partitions: whoever can ask them is told, again and again until it
--- has, since the asking moves the deadline or removes the holder.
+-- A deadline may have passed. Executions live in other partitions: whoever can ask them is told, again and again until
+-- it has, since the asking moves the deadline or removes the holder.
 function holders.fire(tx, set)
   local head = tx:zhead(keys.holders(tx, set))
   if head == nil or head.score == holders.open_ended then
@@ -5653,11 +6327,14 @@ function holders.fire(tx, set)
   end
 end
 
--- fsck of one key of the family: a deadline needs its timer. Who is in the set is checked against the executions elsewhere.
+-- fsck of one key of the family: a deadline needs its timer. Who is in the set is checked against the executions
+-- elsewhere.
 function holders.check(tx, rest, findings, repair, found)
   local set = string.match(rest, "^(.+):holders$")
   if set == nil then
-    if not string.find(rest, ":capacity$") then found(findings, 37, "ff:quota:" .. tx.tag .. ":" .. rest, "nobody owns this key", false) end
+    if not string.find(rest, ":capacity$") then
+      found(findings, 37, "ff:quota:" .. tx.tag .. ":" .. rest, "nobody owns this key", false)
+    end
     return
   end
   local head = tx:zhead(keys.holders(tx, set))
@@ -5665,7 +6342,8 @@ function holders.check(tx, rest, findings, repair, found)
   local at = tx:zscore(keys.timers(tx), holders.timer(set))
   -- A timer that fired for an overdue head stands a moment behind it.
   if at == nil or at > math.max(head.score, tx.now + limits.overdue_again_ms) then
-    found(findings, 11, keys.timers(tx), holders.timer(set) .. string.format(" should wake at %.0f", head.score), repair)
+    local problem = holders.timer(set) .. string.format(" should wake at %.0f", head.score)
+    found(findings, 11, keys.timers(tx), problem, repair)
     if repair then tx:zadd(keys.timers(tx), head.score, holders.timer(set)) end
   end
 end
@@ -5676,8 +6354,8 @@ end
 source["index.room"] = function(require, LIBRARY)
 -- What one key of a quota has room for: starts in a window, holders, weight in a window; and who waits for it.
 --
--- Everything is read when the key is loaded and counted in memory from there on; writes are planned behind that. Waiters leave in the
--- order of their scores when there is room for them, and the partition owes each its call.
+-- Everything is read when the key is loaded and counted in memory from there on; writes are planned behind that.
+-- Waiters leave in the order of their scores when there is room for them, and the partition owes each its call.
 local holds = require "record.holds"
 local keys = require "lib.keys"
 local limits = require "lib.limits"
@@ -5707,9 +6385,11 @@ local function load_rate(tx, k, rate)
   k.rate_passed = passed(tx, k.rate, rate.window_ms)
 end
 
--- The sum is kept with the key; what the window has passed is taken off it here. `behind`: more has passed than one call takes off.
+-- The sum is kept with the key; what the window has passed is taken off it here. `behind`: more has passed than one
+-- call takes off.
 local function load_weighted(tx, k, weighted)
-  k.weighted, k.weights = keys.quota_part(tx, k.q.id, "weighted", k.digest), keys.quota_part(tx, k.q.id, "weights", k.digest)
+  k.weighted, k.weights =
+    keys.quota_part(tx, k.q.id, "weighted", k.digest), keys.quota_part(tx, k.q.id, "weights", k.digest)
   k.weighted_passed = passed(tx, k.weighted, weighted.window_ms)
   k.behind = #k.weighted_passed == limits.window_sweep_max
   local gone = {}
@@ -5721,8 +6401,8 @@ local function load_weighted(tx, k, weighted)
   k.heaviest = tx:zhighest(k.weighted, "+inf", "-inf", 1)[1]
 end
 
--- Who was called a moment ago is expected: until it has come, nobody else is called or let into its place. Whoever has not come by
--- then is not waited for.
+-- Who was called a moment ago is expected: until it has come, nobody else is called or let into its place. Whoever has
+-- not come by then is not waited for.
 local function load_called(tx, k)
   k.expected, k.expects = 0, {}
   if k.called_at == nil then return end
@@ -5752,13 +6432,14 @@ end
 -- A key that was saved before in this list, as it is now: nothing is decided yet.
 local function again(k)
   k.enters, k.entered, k.leaves, k.left, k.waits, k.calls, k.absent = {}, {}, {}, {}, {}, {}, {}
-  k.called_passed, k.rate_passed, k.weighted_passed, k.reweighed, k.next_at, k.head_at, k.standing, k.front = nil, nil, nil, nil, nil, nil, nil, nil
+  k.called_passed, k.rate_passed, k.weighted_passed, k.reweighed, k.next_at, k.head_at, k.standing, k.front =
+    nil, nil, nil, nil, nil, nil, nil, nil
   k.touched = nil
   return k
 end
 
--- What a quota knows of a key, by its digest; `key` is the key itself where the caller knows it. Answers nil for a key that is
--- not in use, unless `fresh` says that it is about to be.
+-- What a quota knows of a key, by its digest; `key` is the key itself where the caller knows it. Answers nil for a key
+-- that is not in use, unless `fresh` says that it is about to be.
 function room.load(tx, q, digest, key, fresh)
   local set = holds.of_quota(q.id, digest)
   local known = tx:found(set)
@@ -5772,7 +6453,8 @@ function room.load(tx, q, digest, key, fresh)
   }
   was = k.was
   k.key, k.tat, k.throttled, k.wake, k.called_at = was.key or key, was.tat, was.throttled, was.wake, was.called_at
-  k.waiters, k.asked, k.oversized = keys.quota_part(tx, q.id, "waiters", digest), keys.quota_part(tx, q.id, "asked", digest), keys.quota_part(tx, q.id, "oversized", digest)
+  k.waiters, k.asked = keys.quota_part(tx, q.id, "waiters", digest), keys.quota_part(tx, q.id, "asked", digest)
+  k.oversized = keys.quota_part(tx, q.id, "oversized", digest)
   k.holders, k.called = keys.holders(tx, k.set), keys.quota_part(tx, q.id, "called", digest)
   load_called(tx, k)
   k.held, k.waiting, k.too_large = tx:zcard(k.holders), tx:zcard(k.waiters), tx:zcard(k.oversized)
@@ -5802,7 +6484,8 @@ local function next_weight(tx, k, weighted, weight)
   return page[#page].score + weighted.window_ms
 end
 
--- Each part in turn: whether one more of this weight passes, how much of it is used and, when it does not pass, when it may.
+-- Each part in turn: whether one more of this weight passes, how much of it is used and, when it does not pass, when it
+-- may.
 local parts = {}
 
 function parts.throttle(tx, k)
@@ -5828,7 +6511,9 @@ function parts.concurrency(_, k)
   local cap = k.q.definition.concurrency
   if cap == nil then return nil end
   -- Nobody knows when a slot comes back: whoever brings it calls the next.
-  return { part = "concurrency", used = k.held, limit = cap, passes = k.held < cap, next_at = function() return nil end }
+  return {
+    part = "concurrency", used = k.held, limit = cap, passes = k.held < cap, next_at = function() return nil end,
+  }
 end
 
 function parts.weighted(tx, k, weight)
@@ -5880,7 +6565,11 @@ function room.uses(tx, k)
   local out = {}
   for i = 2, #order do
     local use = parts[order[i]](tx, k, 1)
-    if use then out[#out + 1] = { part = use.part, used = use.used, limit = use.limit, next_at = not use.passes and use.next_at() or nil } end
+    if use then
+      out[#out + 1] = {
+        part = use.part, used = use.used, limit = use.limit, next_at = not use.passes and use.next_at() or nil,
+      }
+    end
   end
   return out
 end
@@ -5929,7 +6618,8 @@ function room.look_at_line(tx, k, ids)
   k.front = first and first.score or nil
 end
 
--- True when the execution stands in line and asked under a later grant since; or under this very one, when `copy` is asked for.
+-- True when the execution stands in line and asked under a later grant since; or under this very one, when `copy` is
+-- asked for.
 function room.outdated(k, candidate, copy)
   local standing = k.standing[candidate.execution_id]
   if standing == nil then return false end
@@ -5941,7 +6631,9 @@ function room.others_first(tx, k, candidate)
   if k.expects[candidate.execution_id] then return nil end
   local behind = k.front ~= nil and k.front < candidate.score
   if not behind then
-    if k.expected == 0 or as_if_come(tx, k, function() return room.refusal(tx, k, candidate.weight) end) == nil then return nil end
+    if k.expected == 0 or as_if_come(tx, k, function() return room.refusal(tx, k, candidate.weight) end) == nil then
+      return nil
+    end
   end
   local at = k.wake or limits.time_ms_max
   if k.expected > 0 or k.wake == nil then at = math.min(at, tx.now + limits.call_again_ms) end
@@ -6040,8 +6732,8 @@ local function first_of(tx, k, line)
   return out
 end
 
--- Calls those who are first in line as far as there is room for each, as if those called before them had come already. Who can
--- never pass since the limit was lowered is called as well, into no place: it asks anew and is in nobody's way.
+-- Calls those who are first in line as far as there is room for each, as if those called before them had come already.
+-- Who can never pass since the limit was lowered is called as well, into no place: it asks anew and is in nobody's way.
 local function call(tx, k)
   local line = k.waiting > 0 and first_of(tx, k, k.waiters) or {}
   if #line == 0 then return end
@@ -6168,8 +6860,13 @@ local function write_record(tx, k)
   if k.weighted == nil and was.sum then
     for _, part in ipairs({ "weighted", "weights" }) do tx:del(keys.quota_part(tx, k.q.id, part, k.digest)) end
   end
-  if k.fresh or k.tat ~= was.tat or k.throttled ~= was.throttled or k.sum ~= was.sum or k.wake ~= was.wake or k.called_at ~= was.called_at then
-    local record = { key = k.key, tat = k.tat, throttled = k.throttled, sum = k.sum, wake = k.wake, called_at = k.called_at, tail = was.tail }
+  if k.fresh or k.tat ~= was.tat or k.throttled ~= was.throttled or k.sum ~= was.sum or k.wake ~= was.wake
+    or k.called_at ~= was.called_at
+  then
+    local record = {
+      key = k.key, tat = k.tat, throttled = k.throttled, sum = k.sum, wake = k.wake, called_at = k.called_at,
+      tail = was.tail,
+    }
     tx:set(keys.quota_part(tx, k.q.id, "key", k.digest), packed.close_quota_key(record))
     k.was, k.fresh = record, false
   end
@@ -6183,13 +6880,15 @@ end
 
 -- Nobody uses the key: what is left of it goes.
 local function forget(tx, k)
-  for _, part in ipairs({ "key", "rate", "weighted", "weights", "waiters", "asked", "oversized", "called" }) do tx:del(keys.quota_part(tx, k.q.id, part, k.digest)) end
+  for _, part in ipairs({ "key", "rate", "weighted", "weights", "waiters", "asked", "oversized", "called" }) do
+    tx:del(keys.quota_part(tx, k.q.id, part, k.digest))
+  end
   quota.leave_key(tx, k.q, k.digest)
   timers.clear(tx, room.timer(k.q.id, k.digest))
 end
 
--- Plans what has been decided and sets the key's timer. Room that came back calls who waits for it; an admission does not: it
--- leaves less than there was.
+-- Plans what has been decided and sets the key's timer. Room that came back calls who waits for it; an admission does
+-- not: it leaves less than there was.
 function room.save(tx, k, admission)
   if not admission then call(tx, k) end
   local called = 0
@@ -6293,8 +6992,8 @@ return inbox
 end
 
 source["record.budget"] = function(require, LIBRARY)
--- A budget: its limits, what is used and held per dimension, and its place in a tree. What is used or held in a budget counts
--- in every budget above it; all of a tree shares a partition, so each check sees the whole way up at once.
+-- A budget: its limits, what is used and held per dimension, and its place in a tree. What is used or held in a budget
+-- counts in every budget above it; all of a tree shares a partition, so each check sees the whole way up at once.
 local keys = require "lib.keys"
 local limits = require "lib.limits"
 local outbox = require "lib.outbox"
@@ -6344,7 +7043,8 @@ local function pack_definition(b)
   local dimensions = {}
   for i, d in ipairs(b.dimensions) do dimensions[i] = { d.name, d.hard or false, d.soft or false } end
   return cmsgpack.pack({
-    b.namespace, b.parent or false, b.scope.type, b.scope.id or false, dimensions, b.reset.type, b.reset.interval_ms or false, b.reset.zone or false, b.on_soft, b.on_hard,
+    b.namespace, b.parent or false, b.scope.type, b.scope.id or false, dimensions, b.reset.type,
+    b.reset.interval_ms or false, b.reset.zone or false, b.on_soft, b.on_hard,
   })
 end
 
@@ -6395,10 +7095,13 @@ function budget.load(tx, id)
   if stored == nil then return nil end
   local r = packed.open_budget(key, stored)
   local b = unpack_definition(r.definition)
-  b.id, b.version, b.created, b.period, b.since, b.next_reset = id, r.version, r.created, r.period, r.since, r.next_reset
+  b.id, b.version, b.created, b.period, b.since, b.next_reset =
+    id, r.version, r.created, r.period, r.since, r.next_reset
   b.rooms, b.wide, b.told, b.tail = r.rooms, r.wide, r.told, r.tail
-  b.approved, b.refused, b.soft_told, b.passed = r.approved ~= nil, r.refused ~= nil, r.soft_told ~= nil, r.passed ~= nil
-  b.used, b.held, b.base = amounts_of(b, r.used, key, "used"), amounts_of(b, r.held, key, "held"), amounts_of(b, r.base, key, "base")
+  b.approved, b.refused, b.soft_told, b.passed =
+    r.approved ~= nil, r.refused ~= nil, r.soft_told ~= nil, r.passed ~= nil
+  b.used, b.held, b.base =
+    amounts_of(b, r.used, key, "used"), amounts_of(b, r.held, key, "held"), amounts_of(b, r.base, key, "base")
   b.actions, b.past = r.actions and cmsgpack.unpack(r.actions) or {}, r.past and cmsgpack.unpack(r.past) or {}
   tx.memo[key] = b
   tx:keep(key, b)
@@ -6413,9 +7116,11 @@ end
 -- `passed` says that an operator put the limit below, or the use above: fsck must not take it for an overshoot.
 local function close(b)
   return packed.close_budget({
-    definition = pack_definition(b), version = b.version, created = b.created, period = b.period, since = b.since, rooms = b.rooms, wide = b.wide, told = b.told,
-    next_reset = b.next_reset, approved = b.approved and 1, refused = b.refused and 1, soft_told = b.soft_told and 1, passed = b.passed and 1,
-    used = list_of(b, b.used), held = list_of(b, b.held), base = list_of(b, b.base), actions = packed_list(b.actions), past = packed_list(b.past), tail = b.tail,
+    definition = pack_definition(b), version = b.version, created = b.created, period = b.period, since = b.since,
+    rooms = b.rooms, wide = b.wide, told = b.told, next_reset = b.next_reset, approved = b.approved and 1,
+    refused = b.refused and 1, soft_told = b.soft_told and 1, passed = b.passed and 1, used = list_of(b, b.used),
+    held = list_of(b, b.held), base = list_of(b, b.base), actions = packed_list(b.actions), past = packed_list(b.past),
+    tail = b.tail,
   })
 end
 
@@ -6424,11 +7129,14 @@ function budget.save(tx, b)
   tx:put(keys.budget(tx, b.id), b, close)
 end
 
--- Where submissions look for budgets of namespaces, lanes and flows is on another partition: it is told of a budget that comes
--- or goes, whatever becomes of the caller.
+-- Where submissions look for budgets of namespaces, lanes and flows is on another partition: it is told of a budget
+-- that comes or goes, whatever becomes of the caller.
 function budget.owe_scope(tx, b)
   local kind, id = b.scope.type, b.scope.id
-  local scope = kind == "namespace" and "namespace:" .. b.namespace or kind == "lane" and id and "lane:" .. b.namespace .. "/" .. id or kind == "flow" and id and "flow:" .. id or nil
+  local scope = kind == "namespace" and "namespace:" .. b.namespace
+    or kind == "lane" and id and "lane:" .. b.namespace .. "/" .. id
+    or kind == "flow" and id and "flow:" .. id
+    or nil
   if scope then outbox.owe(tx, "note_scope", { "budget_id", b.id, "scope", scope }) end
 end
 
@@ -6441,11 +7149,11 @@ local function mark(tx, b)
   tx:announce("budget", b.id)
 end
 
--- Rooms are counted: who was refused has seen so many, and may ask again when there were more. `wide` is the number of the last
--- room that everyone is told of, because a limit or a period changed; of a room that is only as large as what was given back, as
--- many are told as may fit. Everyone who has seen fewer than `told` was told. The mark stays until that is done, whatever happens
--- to the announcement. A wide room that nobody is known to wait for is counted without a mark: a refusal that is on its way to
--- its execution finds it when all that waits is swept.
+-- Rooms are counted: who was refused has seen so many, and may ask again when there were more. `wide` is the number of
+-- the last room that everyone is told of, because a limit or a period changed; of a room that is only as large as what
+-- was given back, as many are told as may fit. Everyone who has seen fewer than `told` was told. The mark stays until
+-- that is done, whatever happens to the announcement. A wide room that nobody is known to wait for is counted without a
+-- mark: a refusal that is on its way to its execution finds it when all that waits is swept.
 function budget.room(tx, b, wide)
   if not b.refused and b.rooms == b.told then
     if wide then
@@ -6459,7 +7167,8 @@ function budget.room(tx, b, wide)
   mark(tx, b)
 end
 
--- One of this name was deleted: whoever waits for it is told that it is there again. The time is more rooms than anyone has seen.
+-- One of this name was deleted: whoever waits for it is told that it is there again. The time is more rooms than anyone
+-- has seen.
 function budget.come_back(tx, b)
   b.rooms, b.wide, b.told = tx.now, tx.now, 0
   mark(tx, b)
@@ -6492,7 +7201,8 @@ function budget.start_period(tx, b)
   budget.room(tx, b, true)
 end
 
--- Ends a period that is over. An interval goes on in step with its first; the next end of a calendar's period is asked for.
+-- Ends a period that is over. An interval goes on in step with its first; the next end of a calendar's period is asked
+-- for.
 local function roll(tx, b)
   if b.next_reset == nil or b.next_reset > tx.now then return false end
   local every = b.reset.interval_ms
@@ -6545,7 +7255,11 @@ function budget.fire(tx, id)
   local b = budget.load(tx, id)
   if b == nil then return timers.clear(tx, budget.timer(id)) end
   roll_and_save(tx, b)
-  if b.next_reset == nil then timers.clear(tx, budget.timer(id)) else tx:zadd(keys.timers(tx), b.next_reset, budget.timer(id)) end
+  if b.next_reset == nil then
+    timers.clear(tx, budget.timer(id))
+  else
+    tx:zadd(keys.timers(tx), b.next_reset, budget.timer(id))
+  end
 end
 
 -- The refusal of amounts in dimensions the budget does not have, or of none at all.
@@ -6553,7 +7267,9 @@ function budget.unknown(b, amounts, field)
   local names = budget.sorted(amounts)
   if #names == 0 then return reply.err("invalid_argument", { field = field, problem = "must hold an entry" }) end
   for _, name in ipairs(names) do
-    if b.used[name] == nil then return reply.err("invalid_argument", { field = field .. "." .. name, problem = "is no dimension of the budget" }) end
+    if b.used[name] == nil then
+      return reply.err("invalid_argument", { field = field .. "." .. name, problem = "is no dimension of the budget" })
+    end
   end
 end
 
@@ -6575,7 +7291,10 @@ function budget.overflow(path, amounts, field)
     for _, d in ipairs(b.dimensions) do
       local n = amounts[d.name]
       if n and b.used[d.name] + b.held[d.name] + n > budget.amount_max then
-        return reply.err("invalid_argument", { field = field .. "." .. d.name, problem = string.format("passes %.0f together with what is used and held", budget.amount_max) })
+        return reply.err("invalid_argument", {
+          field = field .. "." .. d.name,
+          problem = string.format("passes %.0f together with what is used and held", budget.amount_max),
+        })
       end
     end
   end
@@ -6597,21 +7316,24 @@ function budget.soft(path, unapproved)
   for _, b in ipairs(path) do
     if not unapproved or (b.on_soft == "require_approval" and not b.approved) then
       for _, d in ipairs(b.dimensions) do
-        if d.soft and b.used[d.name] >= d.soft then return { budget = b, dimension = d.name, used = b.used[d.name], limit = d.soft } end
+        if d.soft and b.used[d.name] >= d.soft then
+          return { budget = b, dimension = d.name, used = b.used[d.name], limit = d.soft }
+        end
       end
     end
   end
 end
 
--- Someone was refused: the budget in the way will say when it has room. The first refusal after a room is an event, those behind
--- it are not. The caller saves the budget.
+-- Someone was refused: the budget in the way will say when it has room. The first refusal after a room is an event,
+-- those behind it are not. The caller saves the budget.
 function budget.note_refusal(tx, wrong, kind)
   local b = wrong.budget
   if b.refused then return false end
   b.refused = true
   if kind == "hard" then
     event.of_fleet(tx, "budget.hard_breach", b.namespace, nil, nil,
-      "budget_id", b.id, "dimension", wrong.dimension, "used", string.format("%.0f", wrong.used), "held", string.format("%.0f", b.held[wrong.dimension]),
+      "budget_id", b.id, "dimension", wrong.dimension, "used", string.format("%.0f", wrong.used),
+      "held", string.format("%.0f", b.held[wrong.dimension]),
       "limit", string.format("%.0f", wrong.limit), "on_hard", b.on_hard)
   end
   return true
@@ -6663,7 +7385,8 @@ end
 -- Forgets reports that are older than any repetition; what they used stays counted.
 function budget.prune(tx, b)
   local times, reports = keys.budget_report_times(tx, b.id), keys.budget_reports(tx, b.id)
-  for _, item in ipairs(tx:zlowest(times, "-inf", string.format("%.0f", tx.now - limits.usage_key_ttl_ms), limits.usage_keys_pruned_max)) do
+  local until_ms = string.format("%.0f", tx.now - limits.usage_key_ttl_ms)
+  for _, item in ipairs(tx:zlowest(times, "-inf", until_ms, limits.usage_keys_pruned_max)) do
     local kept = tx:hget(reports, item.member)
     if kept then
       local l = cmsgpack.unpack(kept)
@@ -6677,7 +7400,9 @@ function budget.prune(tx, b)
 end
 
 function budget.note_action(tx, b, action, actor, dimension, delta, reason, request_id)
-  b.actions[#b.actions + 1] = { action, actor, tx.now, dimension or false, delta or false, reason or false, request_id or false }
+  b.actions[#b.actions + 1] = {
+    action, actor, tx.now, dimension or false, delta or false, reason or false, request_id or false,
+  }
   if #b.actions > limits.budget_actions_max then table.remove(b.actions, 1) end
 end
 
@@ -6698,12 +7423,19 @@ end
 
 function budget.typed(b)
   local dimensions, actions = {}, {}
-  for i, d in ipairs(b.dimensions) do dimensions[i] = { name = d.name, hard = d.hard, soft = d.soft, used = b.used[d.name], held = b.held[d.name] } end
-  for i, a in ipairs(b.actions) do actions[i] = { action = a[1], actor = a[2], at = a[3], dimension = a[4] or nil, delta = a[5] or nil, reason = a[6] or nil } end
+  for i, d in ipairs(b.dimensions) do
+    dimensions[i] = { name = d.name, hard = d.hard, soft = d.soft, used = b.used[d.name], held = b.held[d.name] }
+  end
+  for i, a in ipairs(b.actions) do
+    actions[i] = {
+      action = a[1], actor = a[2], at = a[3], dimension = a[4] or nil, delta = a[5] or nil, reason = a[6] or nil,
+    }
+  end
   return {
-    budget_id = b.id, namespace = b.namespace, parent = b.parent, scope = b.scope, dimensions = dimensions, reset = b.reset, on_soft = b.on_soft, on_hard = b.on_hard,
-    version = b.version, created_at = b.created, period = b.period, period_since = b.since, next_reset_at = b.next_reset, approved = b.approved, rooms = b.rooms, wide = b.wide, actions = actions,
-    past = past_of(b),
+    budget_id = b.id, namespace = b.namespace, parent = b.parent, scope = b.scope, dimensions = dimensions,
+    reset = b.reset, on_soft = b.on_soft, on_hard = b.on_hard, version = b.version, created_at = b.created,
+    period = b.period, period_since = b.since, next_reset_at = b.next_reset, approved = b.approved, rooms = b.rooms,
+    wide = b.wide, actions = actions, past = past_of(b),
   }
 end
 
@@ -6711,8 +7443,8 @@ return budget
 end
 
 source["record.budget_holds"] = function(require, LIBRARY)
--- What is held against a budget: the estimates of work that was admitted, and reservations. A hold under a holder goes when the
--- holder is released; a reservation without one goes when its time is over.
+-- What is held against a budget: the estimates of work that was admitted, and reservations. A hold under a holder goes
+-- when the holder is released; a reservation without one goes when its time is over.
 local keys = require "lib.keys"
 local budget = require "record.budget"
 local holders = require "index.holders"
@@ -6722,8 +7454,8 @@ local holds = {}
 
 local function timer(id, reservation) return "hold:" .. id .. ":" .. reservation end
 
--- Fields of the hash: a holder as `<execution>:<holder>` with its amounts and the reservations made under it; a reservation as its
--- id with its amounts, its end or false, and its holder or false.
+-- Fields of the hash: a holder as `<execution>:<holder>` with its amounts and the reservations made under it; a
+-- reservation as its id with its amounts, its end or false, and its holder or false.
 local function opened(packed)
   local l = cmsgpack.unpack(packed)
   return { amounts = budget.map(l[1]), reservations = l[2] }
@@ -6751,7 +7483,9 @@ function holds.reservation(tx, id, reservation)
 end
 
 local function put_reservation(tx, id, reservation, hold)
-  tx:hset(keys.budget_holds(tx, id), { reservation, cmsgpack.pack({ budget.flat(hold.amounts), hold.ends or false, hold.member or false }) })
+  tx:hset(keys.budget_holds(tx, id), {
+    reservation, cmsgpack.pack({ budget.flat(hold.amounts), hold.ends or false, hold.member or false }),
+  })
 end
 
 function holds.reserve(tx, id, reservation, hold)
@@ -6846,7 +7580,11 @@ function holds.consume(tx, path, sum, parts)
   for _, part in ipairs(parts) do
     if any(part.take) then
       for dimension, n in pairs(part.take) do part.hold.amounts[dimension] = part.hold.amounts[dimension] - n end
-      if part.hold.reservations then holds.put_holder(tx, id, part.name, part.hold) else put_reservation(tx, id, part.name, part.hold) end
+      if part.hold.reservations then
+        holds.put_holder(tx, id, part.name, part.hold)
+      else
+        put_reservation(tx, id, part.name, part.hold)
+      end
     end
   end
   budget.hold(path, sum, -1)
@@ -6867,7 +7605,8 @@ return holds
 end
 
 source["transition.runnable"] = function(require, LIBRARY)
--- Puts an execution that waits to run where it belongs: blocked by its edges, its children or its route, delayed, or eligible.
+-- Puts an execution that waits to run where it belongs: blocked by its edges, its children or its route, delayed, or
+-- eligible.
 local children = require "record.children"
 local dependencies = require "record.dependencies"
 local event = require "lib.event"
@@ -6933,10 +7672,10 @@ return score
 end
 
 source["transition.plain"] = function(require, LIBRARY)
--- The three transitions that most executions make, for those that are nothing special: submitted with what every submission says,
--- started for the first time, completed. Each reads and packs the record's values by their places, without a table of them, and plans
--- its writes at once. Whatever is not plain is left to the general transitions, which would do the same step by step: a test runs
--- both ways and compares what is stored.
+-- The three transitions that most executions make, for those that are nothing special: submitted with what every
+-- submission says, started for the first time, completed. Each reads and packs the record's values by their places,
+-- without a table of them, and plans its writes at once. Whatever is not plain is left to the general transitions,
+-- which would do the same step by step: a test runs both ways and compares what is stored.
 local keys = require "lib.keys"
 local admit = require "transition.admit"
 local asks = require "record.asks"
@@ -6986,7 +7725,11 @@ function plain.submit(tx, s)
     if not named then return nil end
   end
   local copy = lane.load(tx, path)
-  if copy == nil or copy.state ~= "active" or copy.max_depth or copy.fairness ~= "fifo" or copy.retry or copy.attempt_timeout_ms then return nil end
+  if copy == nil or copy.state ~= "active" or copy.max_depth or copy.fairness ~= "fifo" or copy.retry
+    or copy.attempt_timeout_ms
+  then
+    return nil
+  end
   local id, kind, now, input = s.execution_id, s.kind, tx.now, s.input
   local key = keys.core(tx, id)
   if tx:record(key) then return nil end
@@ -6994,14 +7737,17 @@ function plain.submit(tx, s)
   local score = now - prio * copy.priority_weight
   local has_input, retention = input and input ~= "", s.retention_ms or copy.retention_ms or week_ms
   tx:set(key, pack({
-    path, kind, now, queue, retention, "runnable", prio, score, now, false, s.body_digest, has_input and 1 or false, false, named, false,
+    path, kind, now, queue, retention, "runnable", prio, score, now, false, s.body_digest, has_input and 1 or false,
+    false, named, false,
   }))
   local fresh = named and queues.joined(tx, path, queue)
   if has_input then tx:set(key .. ":input", input) end
   tx:zadd(keys.queue(tx, path, queue), score, id)
   tx:zadd(keys.all(tx), now, id)
   tx:zadd(keys.kind(tx, kind), now, id)
-  if fresh or prio > 0 or lane.recall(tx, copy, home.quiet[queue]) == nil then tx:announce("ready", path, queue, score) end
+  if fresh or prio > 0 or lane.recall(tx, copy, home.quiet[queue]) == nil then
+    tx:announce("ready", path, queue, score)
+  end
   tx:note(pack({ "execution.submitted", now, path, kind, id, false, false, false, false, "state", "waiting" }))
   return created(id)
 end
@@ -7025,7 +7771,8 @@ local function lease(
   tx:hput(keys.leases(tx, worker), lease_id, id)
   local waited = now - waited_from
   tx:note(pack({
-    "execution.started", now, path, kind, id, false, 0, worker, tags, "attempt_type", "initial", "continues", false, "waited_ms", waited > 0 and waited or 0,
+    "execution.started", now, path, kind, id, false, 0, worker, tags, "attempt_type", "initial", "continues", false,
+    "waited_ms", waited > 0 and waited or 0,
   }))
   return record, wake
 end
@@ -7038,13 +7785,14 @@ local function start(
   local bytes = input and tx:get(key .. ":input") or ""
   if room and #bytes > room then return false end
   local record, wake = lease(
-    tx, key, id, holder, lease_id, attempt_id, created_at, path, kind, created_at, queue, retention, prio, score, digest, input, tags, false, false
+    tx, key, id, holder, lease_id, attempt_id, created_at,
+    path, kind, created_at, queue, retention, prio, score, digest, input, tags, false, false
   )
   return record, wake, bytes
 end
 
--- Leases an execution that never ran and is part of nothing. Answers nil when it is not plain, false when its input needs more than
--- the room there is, else the packed record, when it wakes, and its input.
+-- Leases an execution that never ran and is part of nothing. Answers nil when it is not plain, false when its input
+-- needs more than the room there is, else the packed record, when it wakes, and its input.
 function plain.start(tx, id, holder, lease_id, attempt_id, room)
   local key = keys.core(tx, id)
   local stored = tx:record(key)
@@ -7057,8 +7805,8 @@ local function listed(_, ...)
   return { ... }
 end
 
--- An execution that never ran, is part of nothing and needs admission, as it asks for it. Answers nil when it is not plain, or its
--- input needs more than the room there is.
+-- An execution that never ran, is part of nothing and needs admission, as it asks for it. Answers nil when it is not
+-- plain, or its input needs more than the room there is.
 function plain.asking(tx, id, lease_id, room)
   local key = keys.core(tx, id)
   local stored = tx:record(key)
@@ -7074,7 +7822,8 @@ end
 function plain.start_admitted(tx, one, holder, attempt_id)
   local v, id = one.v, one.execution_id
   return lease(
-    tx, keys.core(tx, id), id, holder, one.holder_id, attempt_id, v[3], v[1], v[2], v[3], v[4], v[5], v[7], v[8], v[11], v[12], v[13], v[14], holds.all
+    tx, keys.core(tx, id), id, holder, one.holder_id, attempt_id, v[3],
+    v[1], v[2], v[3], v[4], v[5], v[7], v[8], v[11], v[12], v[13], v[14], holds.all
   )
 end
 
@@ -7097,22 +7846,27 @@ local function complete(
   attempt, attempt_id, attempt_type, _, started, lease_id, epoch, worker, worker_id, lease_until, lease_ttl, _, ...
 )
   local f, now, id = c.fence, tx.now, c.execution_id
-  if phase ~= "active" or select("#", ...) > 0 or epoch ~= f.lease_epoch or lease_id ~= f.lease_id or attempt_id ~= f.attempt_id or now >= lease_until then
+  if phase ~= "active" or select("#", ...) > 0 or epoch ~= f.lease_epoch or lease_id ~= f.lease_id
+    or attempt_id ~= f.attempt_id or now >= lease_until
+  then
     return nil
   end
   if held and (held ~= holds.all or not owe_back(tx, id, lease_id, asks.open(named).sets)) then return nil end
   local result, wake = c.result, now + retention
   tx:set(key, pack({
     path, kind, created_at, queue, retention, "terminal", prio, score, now, wake, digest, input, tags, named, false,
-    attempt, attempt_id, attempt_type, "succeeded", started, lease_id, epoch, worker, worker_id, lease_until, lease_ttl, "complete",
-    now, "success", result or false,
+    attempt, attempt_id, attempt_type, "succeeded", started, lease_id, epoch, worker, worker_id, lease_until, lease_ttl,
+    "complete", now, "success", result or false,
   }))
   tx:zadd(keys.timers(tx), wake, id)
   tx:zrem(keys.queue(tx, path, queue), id)
   tx:zadd(keys.place(tx, path, "terminal"), created_at, id)
   tx:hdel(keys.leases(tx, worker), lease_id)
   local ran = now - floor(epoch / 1000)
-  tx:note(pack({ "execution.completed", now, path, kind, id, false, attempt, worker, tags, "ran_ms", ran > 0 and ran or 0, "took_ms", now - created_at }))
+  tx:note(pack({
+    "execution.completed", now, path, kind, id, false, attempt, worker, tags,
+    "ran_ms", ran > 0 and ran or 0, "took_ms", now - created_at,
+  }))
   return completed
 end
 
@@ -7190,9 +7944,10 @@ end
 -- A record that is not stored yet. Constructed at once, with the fields nearly every execution has.
 local function new_record(s, path, copy, now)
   return {
-    path = path, kind = s.kind, created = now, queue = "any", retention = s.retention_ms or copy.retention_ms or week_ms,
-    phase = nil, outcome = nil, prio = s.priority or 0, score = nil, updated = nil, wake = nil,
-    digest = s.body_digest, input = nil, tags = nil, id = s.execution_id, was_phase = nil, was_place = nil, was_score = nil,
+    path = path, kind = s.kind, created = now, queue = "any",
+    retention = s.retention_ms or copy.retention_ms or week_ms, phase = nil, outcome = nil, prio = s.priority or 0,
+    score = nil, updated = nil, wake = nil, digest = s.body_digest, input = nil, tags = nil, id = s.execution_id,
+    was_phase = nil, was_place = nil, was_score = nil,
   }
 end
 
@@ -7210,10 +7965,11 @@ local function note_rare(rec, m, copy, now)
   if m.tags and next(m.tags) then rec.tags = cmsgpack.pack(spec.flatten(m.tags)) end
 end
 
--- What it is part of: { flow_id, key, number, inbound, nested } or { parent_id, key, number, parent_close }, with the budgets and the
--- deadline it shares.
+-- What it is part of: { flow_id, key, number, inbound, nested } or { parent_id, key, number, parent_close }, with the
+-- budgets and the deadline it shares.
 local function note_place(rec, place)
-  rec.flow_id, rec.key, rec.number, rec.inbound, rec.nested = place.flow_id, place.key, place.number, place.inbound, place.nested
+  rec.flow_id, rec.key, rec.number, rec.inbound, rec.nested =
+    place.flow_id, place.key, place.number, place.inbound, place.nested
   rec.parent_id, rec.parent_close = place.parent_id, place.parent_close
   if place.deadline and (rec.deadline == nil or place.deadline < rec.deadline) then rec.deadline = place.deadline end
 end
@@ -7243,7 +7999,9 @@ local function known(tx, s, place)
   if has_key(s) then
     local record = tx:hgetall(keys.idempotency(tx, key_digest(s, place)))
     if record == nil or tonumber(record.until_ms) <= tx.now then return nil end
-    if record.body_digest ~= s.body_digest then return reply.err("idempotency_conflict", { execution_id = record.execution_id }) end
+    if record.body_digest ~= s.body_digest then
+      return reply.err("idempotency_conflict", { execution_id = record.execution_id })
+    end
     return duplicate(tx, record.execution_id)
   end
   local rec = execution.load(tx, s.execution_id, true)
@@ -7255,7 +8013,9 @@ end
 local function remember_key(tx, s, place)
   local digest = key_digest(s, place)
   local until_ms = tx.now + (s.more.idempotency_ttl_ms or day_ms)
-  tx:hset(keys.idempotency(tx, digest), { "execution_id", s.execution_id, "body_digest", s.body_digest, "until_ms", until_ms })
+  tx:hset(keys.idempotency(tx, digest), {
+    "execution_id", s.execution_id, "body_digest", s.body_digest, "until_ms", until_ms,
+  })
   timers.set(tx, "idem:" .. digest, until_ms)
 end
 
@@ -7265,7 +8025,9 @@ local function refused(copy, s)
     local depth = s.more and s.more.lane_depth
     if depth == nil then return reply.err("lane_depth_needed", { lane = s.lane }) end
     if depth >= copy.max_depth then
-      return reply.err("lane_full", { lane = s.lane, depth = depth, max_depth = copy.max_depth, depth_age_ms_max = 1000 })
+      return reply.err("lane_full", {
+        lane = s.lane, depth = depth, max_depth = copy.max_depth, depth_age_ms_max = 1000,
+      })
     end
   end
 end
@@ -7278,7 +8040,9 @@ end
 local function contradiction(m)
   if m.delay_until and m.delay_ms then return invalid("delay_ms", "give delay_until or delay_ms, not both") end
   if m.deadline_at and m.deadline_ms then return invalid("deadline_ms", "give deadline_at or deadline_ms, not both") end
-  if m.idempotency_ttl_ms and not m.idempotency_key then return invalid("idempotency_ttl_ms", "needs idempotency_key") end
+  if m.idempotency_ttl_ms and not m.idempotency_key then
+    return invalid("idempotency_ttl_ms", "needs idempotency_key")
+  end
 end
 
 -- What a submission repeats, or why it contradicts itself; nil when it is new.
@@ -7345,8 +8109,9 @@ return submit
 end
 
 source["transition.owed"] = function(require, LIBRARY)
--- What a transition owes other records of its partition: done at once as far as one call's share goes, the rest is kept with the
--- record that owes it and paid by whoever fires timers. Work that leads to more work waits in line: a deep flow is not a deep call.
+-- What a transition owes other records of its partition: done at once as far as one call's share goes, the rest is kept
+-- with the record that owes it and paid by whoever fires timers. Work that leads to more work waits in line: a deep
+-- flow is not a deep call.
 local limits = require "lib.limits"
 local execution = require "record.execution"
 local flow = require "record.flow"
@@ -7354,8 +8119,8 @@ local timers = require "index.timers"
 
 local owed = {}
 
--- Kind of work -> function(tx, rec, from, share) that does it from a place on and answers how many records it touched and where it
--- stopped, or nil when it is done. Filled by those who know how.
+-- Kind of work -> function(tx, rec, from, share) that does it from a place on and answers how many records it touched
+-- and where it stopped, or nil when it is done. Filled by those who know how.
 owed.steps = {}
 -- function(tx, flow) that looks whether a flow has ended; filled as above.
 owed.settle_flow = nil
@@ -7488,15 +8253,18 @@ end
 -- A failure that nobody takes up, in a flow that fails with its first.
 function stop.after_failure(tx, f, rec)
   if f.stop then return end
-  stop.flow(tx, f, { policy = "cancel_all", reason = "flow_failed", outcome = "failed", data = { "member", rec.key, "execution_id", rec.id } })
+  stop.flow(tx, f, {
+    policy = "cancel_all", reason = "flow_failed", outcome = "failed",
+    data = { "member", rec.key, "execution_id", rec.id },
+  })
 end
 
 return stop
 end
 
 source["transition.resolve"] = function(require, LIBRARY)
--- What the end of a member means for those that wait for it: edges are met or die, members become ready or are skipped, and so on
--- downstream; and what it means for the flow.
+-- What the end of a member means for those that wait for it: edges are met or die, members become ready or are skipped,
+-- and so on downstream; and what it means for the flow.
 local dependencies = require "record.dependencies"
 local event = require "lib.event"
 local execution = require "record.execution"
@@ -7515,8 +8283,8 @@ local function failed(rec)
   return rec.phase == "terminal" and (rec.outcome == "failed" or rec.outcome == "expired")
 end
 
--- A failure is taken up by an edge on failure or completion, or by an any_of or quorum that is satisfied without it. Kept with a
--- failed member: { taken up, members that may still take it up }.
+-- A failure is taken up by an edge on failure or completion, or by an any_of or quorum that is satisfied without it.
+-- Kept with a failed member: { taken up, members that may still take it up }.
 local function fault_of(rec)
   local f = rec.fault and cmsgpack.unpack(rec.fault) or { false, 0 }
   return { caught = f[1], hopes = f[2] }
@@ -7565,7 +8333,10 @@ function owed.steps.spare(tx, down, from, share)
   for _, item in ipairs(list) do
     local up = execution.load(tx, item.from)
     if up and up.phase ~= "terminal" and not needed_elsewhere(tx, up, down) then
-      finish.execution(tx, up, "cancelled", { by = "flow", attempt_state = "cancelled", failure = { "another one was faster", "cancelled" }, data = { "cause", "cancel_remaining" } })
+      finish.execution(tx, up, "cancelled", {
+        by = "flow", attempt_state = "cancelled", failure = { "another one was faster", "cancelled" },
+        data = { "cause", "cancel_remaining" },
+      })
     end
   end
   return #list, #list == share and from + share or nil
@@ -7596,7 +8367,10 @@ function owed.steps.hopes(tx, down, from, share)
 end
 
 local function too_much(d)
-  return { string.format("its upstreams pass %.0f bytes, at most %d fit", d.bytes, limits.passed_bytes_max), "passed_too_large" }
+  return {
+    string.format("its upstreams pass %.0f bytes, at most %d fit", d.bytes, limits.passed_bytes_max),
+    "passed_too_large",
+  }
 end
 
 -- Decides a member whose edges changed. Nothing is decided before the flow is sealed, nor once it is stopped.
@@ -7608,7 +8382,9 @@ function resolve.decide(tx, f, down, d)
   d.decided, d.hopes = decided, 0
   dependencies.store(down, d)
   if decided == "skip" then
-    finish.execution(tx, down, "skipped", { by = "flow", attempt_state = "cancelled", failure = { "its dependencies can no longer be met", "skipped" } })
+    finish.execution(tx, down, "skipped", {
+      by = "flow", attempt_state = "cancelled", failure = { "its dependencies can no longer be met", "skipped" },
+    })
   elseif d.bytes > limits.passed_bytes_max then
     finish.execution(tx, down, "failed", { by = "flow", attempt_state = "cancelled", failure = too_much(d) })
   else
@@ -7621,7 +8397,9 @@ function resolve.decide(tx, f, down, d)
       execution.save(tx, down)
     end
     local inbound = down.inbound
-    if inbound and inbound.on_satisfied == "cancel_remaining" and d.total > d.met + d.dead then owed.add(tx, down, "spare", 0) end
+    if inbound and inbound.on_satisfied == "cancel_remaining" and d.total > d.met + d.dead then
+      owed.add(tx, down, "spare", 0)
+    end
   end
   if hopes > 0 then owed.add(tx, down, "hopes", 0) end
 end
@@ -7644,7 +8422,8 @@ local function settle_edge(tx, up, e, d)
   end
 end
 
--- Who takes the failure of `up` up, as far as this edge goes. One that was resolved by an earlier run of it says so as well.
+-- Who takes the failure of `up` up, as far as this edge goes. One that was resolved by an earlier run of it says so as
+-- well.
 local function blame(up, e, down)
   local fault, race = fault_of(up), dependencies.is_race(down)
   local d = dependencies.load(down)
@@ -7708,7 +8487,9 @@ local function end_parent(tx, f)
   local rec = f.parent and execution.load(tx, f.parent, true)
   if rec == nil or rec.phase == "terminal" then return end
   local failure
-  if f.outcome ~= "completed" then failure = { "its flow " .. (f.outcome == "failed" and "failed" or "was cancelled"), "flow_" .. f.outcome } end
+  if f.outcome ~= "completed" then
+    failure = { "its flow " .. (f.outcome == "failed" and "failed" or "was cancelled"), "flow_" .. f.outcome }
+  end
   finish.execution(tx, rec, member_outcome[f.outcome], { by = "flow", attempt_state = "cancelled", failure = failure })
 end
 
@@ -7735,8 +8516,8 @@ return resolve
 end
 
 source["transition.aftermath"] = function(require, LIBRARY)
--- What the end of an execution means for others: the members that wait for it, its children, its parent, and a flow that runs in
--- its place.
+-- What the end of an execution means for others: the members that wait for it, its children, its parent, and a flow
+-- that runs in its place.
 local children = require "record.children"
 local event = require "lib.event"
 local execution = require "record.execution"
@@ -7775,7 +8556,8 @@ local function tell_parent(tx, rec)
   end
 end
 
--- The parent has ended: children that are not abandoned are cancelled, and those that have ended are kept by their own retention now.
+-- The parent has ended: children that are not abandoned are cancelled, and those that have ended are kept by their own
+-- retention now.
 function owed.steps.close(tx, rec, from, share)
   if rec.phase ~= "terminal" then return 0, nil end
   local ids = children.ids(tx, rec, from, share)
@@ -7791,7 +8573,10 @@ function owed.steps.close(tx, rec, from, share)
       elseif child.parent_close == "abandon" then
         execution.save(tx, child)
       else
-        finish.execution(tx, child, "cancelled", { by = "parent", attempt_state = "cancelled", failure = { "its parent ended", "cancelled" }, data = { "cause", "parent_ended" } })
+        finish.execution(tx, child, "cancelled", {
+          by = "parent", attempt_state = "cancelled", failure = { "its parent ended", "cancelled" },
+          data = { "cause", "parent_ended" },
+        })
       end
     end
   end
@@ -7811,7 +8596,10 @@ function aftermath.of(tx, rec)
     if nested and nested.ended == nil and nested.stop == nil then
       -- The flow inside is as gentle as the cancel that reached its member.
       local outer = rec.flow_id and flow.stopped(flow.load(tx, rec.flow_id))
-      stop.flow(tx, nested, { policy = outer and outer.policy or "cancel_all", reason = "its member ended: " .. rec.outcome, outcome = "cancelled", data = { "cause", "member_ended" } })
+      stop.flow(tx, nested, {
+        policy = outer and outer.policy or "cancel_all", reason = "its member ended: " .. rec.outcome,
+        outcome = "cancelled", data = { "cause", "member_ended" },
+      })
     end
   end)
 end
@@ -7820,8 +8608,8 @@ return aftermath
 end
 
 source["transition.walk"] = function(require, LIBRARY)
--- Walks over the members of a flow in bounded steps: to release them when it is sealed, to cancel them when it is stopped, to let
--- their retention begin when it has ended, and to remove them when it was never sealed.
+-- Walks over the members of a flow in bounded steps: to release them when it is sealed, to cancel them when it is
+-- stopped, to let their retention begin when it has ended, and to remove them when it was never sealed.
 local dependencies = require "record.dependencies"
 local event = require "lib.event"
 local execution = require "record.execution"
@@ -7889,7 +8677,8 @@ function walk.remove(tx, f, rec)
   retire.hidden(tx, rec)
 end
 
--- Releases what the flow held so far: the first members now, the rest in a walk. `all` are its members when they are known.
+-- Releases what the flow held so far: the first members now, the rest in a walk. `all` are its members when they are
+-- known.
 function walk.seal(tx, f, all)
   f.sealed = tx.now
   event.of_flow(tx, f, "flow.sealed")
@@ -7977,14 +8766,21 @@ end
 -- What a member shares with its flow and with nobody else.
 local function place_of(f, m)
   local _, _, budgets = flow.defaults(f)
-  return { flow_id = f.id, key = m.key, number = f.last + 1, inbound = m.inbound, nested = m.nested, budgets = budgets, deadline = f.deadline }
+  return {
+    flow_id = f.id, key = m.key, number = f.last + 1, inbound = m.inbound, nested = m.nested, budgets = budgets,
+    deadline = f.deadline,
+  }
 end
 
 -- Makes one member, hidden for now; answers { id, rec, duplicate } or nil and the refusal.
 local function member(tx, f, m, at)
   local s = m.submission
-  if string.sub(s.execution_id, -4) ~= string.sub(f.id, -4) then return nil, invalid(at .. ".submission.execution_id", "must end like the flow's id: they share a partition") end
-  if s.namespace ~= f.namespace then return nil, invalid(at .. ".submission.namespace", "must be the flow's, " .. f.namespace) end
+  if string.sub(s.execution_id, -4) ~= string.sub(f.id, -4) then
+    return nil, invalid(at .. ".submission.execution_id", "must end like the flow's id: they share a partition")
+  end
+  if s.namespace ~= f.namespace then
+    return nil, invalid(at .. ".submission.namespace", "must be the flow's, " .. f.namespace)
+  end
   local field, problem = inbound_problem(m.inbound)
   if field then return nil, invalid(at .. ".inbound." .. field, problem) end
   local known = flow.member_id(tx, f, m.key)
@@ -7996,13 +8792,19 @@ local function member(tx, f, m, at)
   if f.stored >= limits.members_max then return nil, reply.err("flow_full", { members_max = limits.members_max }) end
   local nested = m.nested and flow.load(tx, m.nested)
   if m.nested then
-    if nested == nil or nested.parent ~= s.execution_id or nested.sealed then return nil, invalid(at .. ".nested", "must be an unsealed flow made for this member") end
+    if nested == nil or nested.parent ~= s.execution_id or nested.sealed then
+      return nil, invalid(at .. ".nested", "must be an unsealed flow made for this member")
+    end
   end
   local place = place_of(f, m)
   local answer = submit.repeated(tx, s, place)
   if answer and answer.err then return nil, answer end
   -- An id or a key that belongs to someone else already.
-  if answer then return nil, reply.err("idempotency_conflict", { field = at .. ".submission", execution_id = answer.fields.execution_id }) end
+  if answer then
+    return nil, reply.err("idempotency_conflict", {
+      field = at .. ".submission", execution_id = answer.fields.execution_id,
+    })
+  end
   local rec, refusal = submit.new(tx, s, place)
   if refusal then return nil, refusal end
   if nested then
@@ -8032,7 +8834,8 @@ function grow.members(tx, f, list)
 end
 
 local function started(rec)
-  return rec.phase ~= "runnable" or (rec.attempt ~= nil and rec.next ~= "replay") or rec.grant ~= nil or rec.reason == "waiting_for_children"
+  return rec.phase ~= "runnable" or (rec.attempt ~= nil and rec.next ~= "replay") or rec.grant ~= nil
+    or rec.reason == "waiting_for_children"
 end
 
 -- Stores an edge on both sides. `up` and `down` are saved by those who call.
@@ -8053,8 +8856,9 @@ local function store(tx, up, down, e)
   return edge
 end
 
--- `fresh` is the set of members made in this call. An edge between members that were there must not close a cycle: `checked` says
--- that the caller looked at the graph as it is; without it the edge must lead forward, in a flow whose edges all do.
+-- `fresh` is the set of members made in this call. An edge between members that were there must not close a cycle:
+-- `checked` says that the caller looked at the graph as it is; without it the edge must lead forward, in a flow whose
+-- edges all do.
 local function edge(tx, f, e, at, fresh, checked)
   local from, to = flow.member_id(tx, f, e.from), flow.member_id(tx, f, e.to)
   if from == nil then return nil, invalid(at .. ".from", "is not the key of a member: " .. e.from) end
@@ -8065,15 +8869,23 @@ local function edge(tx, f, e, at, fresh, checked)
   if number then
     local known = dependencies.edge(tx, from, number)
     if known.on == e.on and known.pass_as == e.pass_as then return { up = up, down = down } end
-    return nil, reply.err("idempotency_conflict", { field = at, problem = "there is another edge between these members" })
+    return nil, reply.err("idempotency_conflict", {
+      field = at, problem = "there is another edge between these members",
+    })
   end
   local forward = up.number < down.number
   if not checked then
     if not forward then return nil, reply.err("cycle_detected", { field = at, key = e.to }) end
-    if not fresh[to] and (f.sealed or f.backward) then return nil, reply.err("flow_changed", { version = f.version }) end
+    if not fresh[to] and (f.sealed or f.backward) then
+      return nil, reply.err("flow_changed", { version = f.version })
+    end
   end
-  if not fresh[to] and not down.hidden and started(down) then return nil, reply.err("member_started", { field = at .. ".to", key = e.to, execution_id = to }) end
-  if e.pass_as and tx:hget(keys.passed(tx, to), e.pass_as) then return nil, invalid(at .. ".pass_as", "is passed by another edge") end
+  if not fresh[to] and not down.hidden and started(down) then
+    return nil, reply.err("member_started", { field = at .. ".to", key = e.to, execution_id = to })
+  end
+  if e.pass_as and tx:hget(keys.passed(tx, to), e.pass_as) then
+    return nil, invalid(at .. ".pass_as", "is passed by another edge")
+  end
   if not forward then f.backward = 1 end
   return { up = up, down = down, edge = store(tx, up, down, e) }
 end
@@ -8101,12 +8913,14 @@ function grow.edges(tx, f, list, fresh, checked)
   return made
 end
 
--- What new edges mean, once the members are visible: those from ended upstreams resolve at once, and a member that could have run
--- may have to wait again.
+-- What new edges mean, once the members are visible: those from ended upstreams resolve at once, and a member that
+-- could have run may have to wait again.
 function grow.count(tx, f, made)
   for _, one in ipairs(made) do
     local up, down = one.up, one.down
-    if not down.hidden and down.reason ~= "held_by_operator" and down.phase == "runnable" and dependencies.waits(down) and down.reason ~= "waiting_for_dependencies" then
+    if not down.hidden and down.reason ~= "held_by_operator" and down.phase == "runnable" and dependencies.waits(down)
+      and down.reason ~= "waiting_for_dependencies"
+    then
       down.start_by = nil
       runnable.settle(tx, down)
       execution.save(tx, down)
@@ -8141,10 +8955,15 @@ local reopen = {}
 
 -- Why the execution cannot run again, or nil.
 function reopen.refusal(tx, rec)
-  if rec.nested then return reply.err("invalid_argument", { field = "execution_id", problem = "is a flow: replay a member of " .. rec.nested }) end
+  if rec.nested then
+    return reply.err("invalid_argument", {
+      field = "execution_id", problem = "is a flow: replay a member of " .. rec.nested,
+    })
+  end
   local f = rec.flow_id and flow.load(tx, rec.flow_id)
   if not f or f.stop == nil then return nil end
-  -- A flow that failed with its first failure can go on once all of it has ended; one that an operator cancelled cannot.
+  -- A flow that failed with its first failure can go on once all of it has ended; one that an operator cancelled
+  -- cannot.
   if f.outcome == "failed" and f.ended then return nil end
   return reply.err("flow_terminal", { state = flow.state(f) })
 end
@@ -8192,7 +9011,8 @@ local function take_back(tx, f, up, e)
   d.decided = nil
   dependencies.store(down, d)
   if skipped then
-    down.phase, down.outcome, down.ended, down.failure, down.freed, down.bound, down.reached, down.halted = "runnable", nil, nil, nil, nil, 1, nil, nil
+    down.phase, down.outcome, down.ended, down.failure, down.freed, down.bound, down.reached, down.halted =
+      "runnable", nil, nil, nil, nil, 1, nil, nil
     execution.block(down, "waiting_for_dependencies", nil, tx.now)
     resolve.weigh(tx, f, down)
     event.of_execution(tx, down, "execution.reopened", "cause", up.key)
@@ -8300,14 +9120,16 @@ local function covered_queues(tx, path, capabilities, admission)
   local names = { "any" }
   for _, entry in ipairs(queues.all(tx, path)) do
     if #names >= limits.queues_per_claim_max then break end
-    if (admission or not entry.admission) and queues.covered(entry.requires, capabilities) then names[#names + 1] = entry.queue end
+    if (admission or not entry.admission) and queues.covered(entry.requires, capabilities) then
+      names[#names + 1] = entry.queue
+    end
   end
   return names
 end
 
--- The candidates of one queue: a page of ids and scores in turn, as the store has them. `at` is the place of the next one, `passed`
--- how many could not start and still stand at the head, `asking` how many stand there until they are let in or not, `more` that there
--- may be others behind the page.
+-- The candidates of one queue: a page of ids and scores in turn, as the store has them. `at` is the place of the next
+-- one, `passed` how many could not start and still stand at the head, `asking` how many stand there until they are let
+-- in or not, `more` that there may be others behind the page.
 local function read_page(tx, found, q)
   q.page = tx:zrange(q.key, "-inf", eligible_below, "BYSCORE", "LIMIT", q.passed + q.asking, found.size, "WITHSCORES")
   q.at, q.more = 1, #q.page == 2 * found.size
@@ -8325,7 +9147,9 @@ function choose.candidates(tx, copy, capabilities, want, admission)
   local prefers = lane.recall(tx, copy, "prefers") ~= nil and next(capabilities) ~= nil
   local found = { queues = {}, size = want + (prefers and limits.prefer_window or 1), prefers = prefers }
   for i, name in ipairs(names) do
-    local q = { name = name, key = keys.queue(tx, copy.path, name), passed = 0, asking = 0, admission = queues.admits(name) }
+    local q = {
+      name = name, key = keys.queue(tx, copy.path, name), passed = 0, asking = 0, admission = queues.admits(name),
+    }
     read_page(tx, found, q)
     found.queues[i] = q
   end
@@ -8393,7 +9217,8 @@ local function ahead(tx, found, count)
   return entries
 end
 
--- In a lane with preferences: the best liked among the first sixteen of the same priority. It moves to the head of its queue's page.
+-- In a lane with preferences: the best liked among the first sixteen of the same priority. It moves to the head of its
+-- queue's page.
 local function best_liked(tx, found, capabilities)
   local entries = ahead(tx, found, limits.prefer_window)
   local best, most, priority = nil, -1, nil
@@ -8409,7 +9234,9 @@ local function best_liked(tx, found, capabilities)
   best = best or entries[1]
   if best == nil then return nil end
   local q, page = best.queue, best.queue.page
-  for at = best.at, q.at + 2, -2 do page[at], page[at + 1], page[at - 2], page[at - 1] = page[at - 2], page[at - 1], page[at], page[at + 1] end
+  for at = best.at, q.at + 2, -2 do
+    page[at], page[at + 1], page[at - 2], page[at - 1] = page[at - 2], page[at - 1], page[at], page[at + 1]
+  end
   return q
 end
 
@@ -8422,7 +9249,8 @@ function choose.take(tx, found, copy, capabilities)
   return q.page[q.at - 2], q
 end
 
--- After taking: remembers for each queue whether dispatchers will come back for the rest, and answers the next head's score.
+-- After taking: remembers for each queue whether dispatchers will come back for the rest, and answers the next head's
+-- score.
 function choose.remember_rest(tx, copy, found)
   local list = found.queues
   for i = 1, #list do
@@ -8455,8 +9283,8 @@ function grant.asked_as(rec)
 end
 
 -- No execution has two grants of one id, however late a copy of a request comes: what the first of them still owes
--- would undo what the second was admitted to. `copy` is the lane's: with the execution it says which sets must be entered
--- before the grant is consumed.
+-- would undo what the second was admitted to. `copy` is the lane's: with the execution it says which sets must be
+-- entered before the grant is consumed.
 function grant.give(tx, rec, id, instance, ttl_ms, copy)
   local count = rec.grants or 0
   rec.grants = count + 1
@@ -8467,8 +9295,9 @@ end
 
 function grant.typed(rec)
   return {
-    execution_id = rec.id, grant_id = rec.grant, expires_at = rec.grant_until, lane = execution.lane(rec), kind = rec.kind, score = rec.score, number = rec.grants,
-    budgets = holds.asked_budgets(rec), quotas = holds.asked_quotas(rec), holder_sets = holds.sets(rec),
+    execution_id = rec.id, grant_id = rec.grant, expires_at = rec.grant_until, lane = execution.lane(rec),
+    kind = rec.kind, score = rec.score, number = rec.grants, budgets = holds.asked_budgets(rec),
+    quotas = holds.asked_quotas(rec), holder_sets = holds.sets(rec),
   }
 end
 
@@ -8553,7 +9382,8 @@ function start.lease(tx, rec, holder, lease_id, attempt_id)
   if rec.renewals then rec.renewals = nil end
   if rec.ended_by then rec.ended_by, rec.ended_value = nil, nil end
   execution.save(tx, rec, true)
-  event.of_execution(tx, rec, "execution.started", "attempt_type", rec.attempt_type, "continues", continues, "waited_ms", waited > 0 and waited or 0)
+  event.of_execution(tx, rec, "execution.started", "attempt_type", rec.attempt_type, "continues", continues,
+    "waited_ms", waited > 0 and waited or 0)
 end
 
 -- What its upstreams pass to a member, and how many bytes it is.
@@ -8565,7 +9395,10 @@ local function passed(tx, rec)
     local up = execution.load(tx, item.from)
     if up and up.phase == "terminal" then
       local value = view.result(tx, up)
-      out[item.name] = { execution_id = up.id, outcome = up.outcome, value = value, encoding = view.result_encoding(up), failure = view.failure(up) }
+      out[item.name] = {
+        execution_id = up.id, outcome = up.outcome, value = value, encoding = view.result_encoding(up),
+        failure = view.failure(up),
+      }
       bytes = bytes + #(value or "")
     end
   end
@@ -8579,14 +9412,15 @@ function start.heavy(tx, rec)
   return input, from_upstreams, #input + bytes
 end
 
--- What the worker gets to see: the id, the stored record, the input, and what only some have: what the submitter said beside it, why
--- the attempt goes on, and what upstreams pass.
+-- What the worker gets to see: the id, the stored record, the input, and what only some have: what the submitter said
+-- beside it, why the attempt goes on, and what upstreams pass.
 function start.task(tx, rec, input, from_upstreams)
   if input == nil then input, from_upstreams = start.heavy(tx, rec) end
   local extras = false
   if rec.said or rec.woken or from_upstreams then
     extras = {
-      spec = rec.said and tx:record(keys.spec(tx, rec.id)) or nil, resume = rec.woken and suspension.resume(tx, rec) or nil, passed = from_upstreams,
+      spec = rec.said and tx:record(keys.spec(tx, rec.id)) or nil,
+      resume = rec.woken and suspension.resume(tx, rec) or nil, passed = from_upstreams,
     }
   end
   return { rec.id, tx:record(keys.core(tx, rec.id)), input, extras }
@@ -8605,8 +9439,9 @@ function start.leased(tx, instance, lease_ids)
   return #tasks > 0 and tasks or nil, free
 end
 
--- Whoever sleeps until the partition's next timer must hear of a wake-up before the last one announced for the lane. What
--- was announced is remembered with the lane, read by every claim, and in one hash of the partition, read by every sleeper.
+-- Whoever sleeps until the partition's next timer must hear of a wake-up before the last one announced for the lane.
+-- What was announced is remembered with the lane, read by every claim, and in one hash of the partition, read by every
+-- sleeper.
 function start.announce_wake_up(tx, copy, at)
   local told = tonumber(lane.recall(tx, copy, "told"))
   if told and told > tx.now and told <= at then return end
@@ -8615,8 +9450,8 @@ function start.announce_wake_up(tx, copy, at)
   tx:announce("timer", at)
 end
 
--- The sleeper looked and sleeps until `head` now, or until it is told: an announcement before that wakes nobody any more, so
--- the lane's next claim must not rely on it.
+-- The sleeper looked and sleeps until `head` now, or until it is told: an announcement before that wakes nobody any
+-- more, so the lane's next claim must not rely on it.
 function start.forget_announced(tx, head)
   for path, at in pairs(tx:hgetall(keys.told(tx)) or {}) do
     if head == nil or tonumber(at) < head then
@@ -8659,8 +9494,14 @@ end
 function consume.one(tx, holder, capabilities, g)
   local rec = execution.load(tx, g.execution_id)
   if rec == nil then return nil, reply.err("execution_not_found") end
-  if rec.phase == "active" and rec.lease_id == g.lease_id and rec.worker == holder.instance and tx.now < rec.lease_until then return rec, true end
-  if not grant.open(rec, g.grant_id, tx.now) or rec.grant_worker ~= holder.instance or not start.possible(rec, tx.now) or start.stopped(tx, rec) then
+  if rec.phase == "active" and rec.lease_id == g.lease_id and rec.worker == holder.instance
+    and tx.now < rec.lease_until
+  then
+    return rec, true
+  end
+  if not grant.open(rec, g.grant_id, tx.now) or rec.grant_worker ~= holder.instance or not start.possible(rec, tx.now)
+    or start.stopped(tx, rec)
+  then
     return nil, reply.err("grant_not_found", { grant_id = g.grant_id })
   end
   if leases.held(tx, holder.instance, { g.lease_id }) then
@@ -8697,7 +9538,8 @@ local grant = require "transition.grant"
 
 local block = {}
 
--- `b`: { execution_id, grant_id, reason, detail, unheld }. Answers "already" when it waits for that, a refusal, or nil when done.
+-- `b`: { execution_id, grant_id, reason, detail, unheld }. Answers "already" when it waits for that, a refusal, or nil
+-- when done.
 function block.one(tx, b)
   local rec = execution.load(tx, b.execution_id)
   if rec == nil then return reply.err("execution_not_found") end
@@ -8759,9 +9601,9 @@ end
 source["transition.ask"] = function(require, LIBRARY)
 -- What quotas and budgets say to executions that are about to start.
 --
--- A candidate is { execution_id, holder_id, expires_at } with what it asks for. A fresh one was never asked for under its holder id.
--- What is said is noted with it: `admitted`, or `wall`, which is what is in the way. Neither is there for one whose grant has run out,
--- and for a late copy of an older request: these neither enter nor wait.
+-- A candidate is { execution_id, holder_id, expires_at } with what it asks for. A fresh one was never asked for under
+-- its holder id. What is said is noted with it: `admitted`, or `wall`, which is what is in the way. Neither is there
+-- for one whose grant has run out, and for a late copy of an older request: these neither enter nor wait.
 local budget = require "record.budget"
 local budget_holds = require "record.budget_holds"
 local holders = require "index.holders"
@@ -8782,8 +9624,8 @@ local function decide(tx, k, c)
   end
   if c.expires_at <= tx.now then return end
   local use = room.refusal(tx, k, c.weight)
-  -- It was refused under this very grant or a later one: a copy of that request comes late. Its execution waits in line and is
-  -- called; taken in now, it would stand in nobody's line and hold a place for nobody.
+  -- It was refused under this very grant or a later one: a copy of that request comes late. Its execution waits in line
+  -- and is called; taken in now, it would stand in nobody's line and hold a place for nobody.
   if room.outdated(k, c, use == nil) then return end
   use = use or room.others_first(tx, k, c)
   if use == nil then
@@ -8819,7 +9661,10 @@ end
 -- Budgets ---------------------------------------------------------------------------------------
 
 local function wall(kind, b, wrong)
-  return { refusal = kind, budget_id = b.id, dimension = wrong and wrong.dimension, used = wrong and wrong.used, limit = wrong and wrong.limit, rooms = b.rooms }
+  return {
+    refusal = kind, budget_id = b.id, dimension = wrong and wrong.dimension, used = wrong and wrong.used,
+    limit = wrong and wrong.limit, rooms = b.rooms,
+  }
 end
 
 -- The first dimension, in the order of the names, that the budget does not have.
@@ -8892,7 +9737,8 @@ local function leave_alone(tx, id, item)
   return true
 end
 
--- Takes holders out of a quota, those that never ran (`unused`) with what their start took. Answers how many there were.
+-- Takes holders out of a quota, those that never ran (`unused`) with what their start took. Answers how many there
+-- were.
 function give_back.quota(tx, id, items)
   local q = quota.load(tx, id)
   local known, order, count = {}, {}, 0
@@ -8947,9 +9793,9 @@ end
 source["transition.admit"] = function(require, LIBRARY)
 -- Admission inside a claim: where quotas and budgets share the store with executions, they are asked on the way.
 --
--- An execution that asks is a candidate of `transition.ask`, with what it names (`quotas`, `budgets`) and what became of it so far:
--- `entered` lists the sets that took it in, `keep` those of them that stay with it while its attempt is set aside. `refused` is why it
--- has to wait, `undecided` that a quota or budget could not be asked.
+-- An execution that asks is a candidate of `transition.ask`, with what it names (`quotas`, `budgets`) and what became
+-- of it so far: `entered` lists the sets that took it in, `keep` those of them that stay with it while its attempt is
+-- set aside. `refused` is why it has to wait, `undecided` that a quota or budget could not be asked.
 local ask = require "transition.ask"
 local event = require "lib.event"
 local execution = require "record.execution"
@@ -8962,15 +9808,15 @@ local admit = {}
 
 local format = string.format
 
--- An execution that asks for what is `named` ({ quotas, budgets }), under the id of the lease it would get. `v` are the values of a
--- plain record, with its input.
+-- An execution that asks for what is `named` ({ quotas, budgets }), under the id of the lease it would get. `v` are the
+-- values of a plain record, with its input.
 function admit.asker(id, lease_id, grants, score, named, bytes, v, input)
   return {
-    execution_id = id, holder_id = lease_id, expires_at = holders.open_ended, fresh = true, number = (grants or 0) + 1, score = score,
-    named = named, entered = {}, bytes = bytes, v = v, input = input,
+    execution_id = id, holder_id = lease_id, expires_at = holders.open_ended, fresh = true, number = (grants or 0) + 1,
+    score = score, named = named, entered = {}, bytes = bytes, v = v, input = input,
     -- Set while it asks, and by its claim.
-    key = nil, weight = nil, estimate = nil, set = nil, member = nil, admitted = nil, wall = nil, refused = nil, undecided = nil, keep = nil,
-    place = nil, turn = nil, queue = nil,
+    key = nil, weight = nil, estimate = nil, set = nil, member = nil, admitted = nil, wall = nil, refused = nil,
+    undecided = nil, keep = nil, place = nil, turn = nil, queue = nil,
   }
 end
 
@@ -9039,7 +9885,10 @@ end
 
 local function budget_refused(_, one)
   local w = one.wall
-  return { budget_id = w.budget_id, dimension = w.dimension, refusal = w.refusal, used = w.used, limit = w.limit, rooms = w.rooms }
+  return {
+    budget_id = w.budget_id, dimension = w.dimension, refusal = w.refusal, used = w.used, limit = w.limit,
+    rooms = w.rooms,
+  }
 end
 
 -- Notes what was said. `answer` is nil when nothing could be asked, and false when there is nothing of that id.
@@ -9078,8 +9927,14 @@ end
 
 -- Asks every quota that is named, then every budget, the next only for what those before it let pass.
 function admit.all(tx, asking)
-  ask_all(tx, asking, "quotas", "quota_id", asks_quota, tx.route_of_quota, visit_quota, "waiting_for_quota", quota_refused)
-  ask_all(tx, asking, "budgets", "budget_id", asks_budget, tx.route_of_budget, ask.budget, "waiting_for_budget", budget_refused)
+  ask_all(
+    tx, asking, "quotas", "quota_id", asks_quota,
+    tx.route_of_quota, visit_quota, "waiting_for_quota", quota_refused
+  )
+  ask_all(
+    tx, asking, "budgets", "budget_id", asks_budget,
+    tx.route_of_budget, ask.budget, "waiting_for_budget", budget_refused
+  )
 end
 
 -- Notes with a record what took it in. It starts in the same plan.
@@ -9095,8 +9950,8 @@ function admit.withdraw(tx, one)
   return { withdrawn = true }
 end
 
--- An execution that was not let in waits, with the reason; one about which nothing was decided stays where it is. What let it in
--- before gets it back.
+-- An execution that was not let in waits, with the reason; one about which nothing was decided stays where it is. What
+-- let it in before gets it back.
 function admit.turn_away(tx, one)
   local rec = execution.load(tx, one.execution_id)
   rec.grants = one.number
@@ -9126,14 +9981,17 @@ local holds = require "record.holds"
 
 local take = {}
 
--- Leases one candidate. `room`: how many bytes the answer has left for tasks; nil for the first one, which is always handed out.
+-- Leases one candidate. `room`: how many bytes the answer has left for tasks; nil for the first one, which is always
+-- handed out.
 local function take_one(tx, a, copy, id, lease_id, attempt_id, room)
   local record, wake, input
   if not tx.step_by_step then record, wake, input = plain.start(tx, id, a, lease_id, attempt_id, room) end
   if record then return { task = { id, record, input, false }, wake = wake, bytes = #input } end
   if record == false then return { full = true } end
   local rec = execution.load(tx, id)
-  if rec == nil or rec.phase ~= "runnable" or not start.possible(rec, tx.now) then return reply.err("execution_not_runnable") end
+  if rec == nil or rec.phase ~= "runnable" or not start.possible(rec, tx.now) then
+    return reply.err("execution_not_runnable")
+  end
   if rec.flow_id and start.stopped(tx, rec) then
     walk.cancel_member(tx, rec)
     return { cancelled = true }
@@ -9146,8 +10004,9 @@ local function take_one(tx, a, copy, id, lease_id, attempt_id, room)
   return { task = start.task(tx, rec, input, passed), wake = rec.wake, bytes = bytes }
 end
 
--- Leases up to `max` candidates, none of which needs admission; `free` are the places of lease ids that are free, when not all are.
--- Answers the tasks, the first end of a lease, and a refusal when the partition is moving and nothing was leased.
+-- Leases up to `max` candidates, none of which needs admission; `free` are the places of lease ids that are free, when
+-- not all are. Answers the tasks, the first end of a lease, and a refusal when the partition is moving and nothing was
+-- leased.
 function take.plain(tx, a, copy, capabilities, found, free)
   local max = free and math.min(a.max, #free) or a.max
   local tasks, first_wake, looks, bytes = {}, nil, 0, 0
@@ -9157,7 +10016,8 @@ function take.plain(tx, a, copy, capabilities, found, free)
     looks = looks + 1
     local at = #tasks + 1
     local place = free and free[at] or at
-    local one = tx:item(take_one, tx, a, copy, id, a.lease_ids[place], a.attempt_ids[place], at > 1 and limits.claim_bytes_max - bytes or nil)
+    local one = tx:item(take_one, tx, a, copy, id, a.lease_ids[place], a.attempt_ids[place],
+      at > 1 and limits.claim_bytes_max - bytes or nil)
     if one and one.full then
       choose.put_back(found, id, queue)
       break
@@ -9184,7 +10044,9 @@ local function ask_one(tx, id, lease_id, room)
   local asker = not tx.step_by_step and plain.asking(tx, id, lease_id, room) or nil
   if asker then return asker end
   local rec = execution.load(tx, id)
-  if rec == nil or rec.phase ~= "runnable" or not start.possible(rec, tx.now) then return reply.err("execution_not_runnable") end
+  if rec == nil or rec.phase ~= "runnable" or not start.possible(rec, tx.now) then
+    return reply.err("execution_not_runnable")
+  end
   if rec.flow_id and start.stopped(tx, rec) then
     walk.cancel_member(tx, rec)
     return { cancelled = true }
@@ -9230,8 +10092,8 @@ local function room_of(claim, asking)
   return limits.claim_bytes_max - claim.bytes
 end
 
--- Takes candidates while there are leases to give. Those that need admission are not started: they are answered, to be asked for.
--- Then the refusal of one whose partition is moving.
+-- Takes candidates while there are leases to give. Those that need admission are not started: they are answered, to be
+-- asked for. Then the refusal of one whose partition is moving.
 local function take_up(tx, claim)
   local a, asking = claim.a, {}
   while #claim.places > 0 and claim.looks < limits.batch_max do
@@ -9298,7 +10160,8 @@ end
 -- The same where some of the candidates need admission.
 function take.asking(tx, a, copy, capabilities, found, free)
   local claim = {
-    a = a, copy = copy, capabilities = capabilities, places = places_of(a.max, free), taken = 0, looks = 0, bytes = 0, tasks = {}, order = {}, found = found,
+    a = a, copy = copy, capabilities = capabilities, places = places_of(a.max, free), taken = 0, looks = 0, bytes = 0,
+    tasks = {}, order = {}, found = found,
   }
   local refusal
   repeat
@@ -9313,9 +10176,9 @@ return take
 end
 
 source["transition.pay"] = function(require, LIBRARY)
--- Pays what the operations of a list owe to other partitions of the same store, in the same call: what was held against quotas and
--- budgets comes back, and a quota with room calls those that wait for it. On a cluster these are other nodes, and the partition's
--- outbox owes them.
+-- Pays what the operations of a list owe to other partitions of the same store, in the same call: what was held against
+-- quotas and budgets comes back, and a quota with room calls those that wait for it. On a cluster these are other
+-- nodes, and the partition's outbox owes them.
 local execution = require "record.execution"
 local give_back = require "transition.give_back"
 local holds = require "record.holds"
@@ -9382,14 +10245,19 @@ end
 -- Gives back to one quota or budget; what it cannot take is owed by the outbox of the partition that owes it.
 local function release(tx, group)
   local work, route = give_back.budget, nil
-  if group.what == "quota" then work, route = give_back.quota, tx:route_of_quota(group.id) else route = tx:route_of_budget(group.id) end
+  if group.what == "quota" then
+    work, route = give_back.quota, tx:route_of_quota(group.id)
+  else
+    route = tx:route_of_budget(group.id)
+  end
   if tx:pay(route, group.items[1], work, group.id, group.items) then return end
   for _, debt in ipairs(group.items) do
     tx:pay(debt.home, debt, holds.owe_later, debt.execution_id, debt.holder_id, debt.set, debt.unused)
   end
 end
 
--- What is paid may be followed by more that is owed: a release by a call, the call of one that is gone by the call of the next.
+-- What is paid may be followed by more that is owed: a release by a call, the call of one that is gone by the call of
+-- the next.
 function pay.all(tx)
   while tx:owing() > 0 do
     for _, group in ipairs(grouped(tx, tx:settle_debts())) do
@@ -9417,7 +10285,9 @@ function complete.one(tx, c)
   local rec = execution.load(tx, c.execution_id)
   local refusal = fence.check(rec, c.fence, tx.now, "complete")
   if refusal then return refusal end
-  finish.execution(tx, rec, "success", { by = "complete", attempt_state = "succeeded", result = c.result, result_encoding = c.result_encoding })
+  finish.execution(tx, rec, "success", {
+    by = "complete", attempt_state = "succeeded", result = c.result, result_encoding = c.result_encoding,
+  })
 end
 
 return complete
@@ -9434,7 +10304,10 @@ local webhook = require "record.webhook"
 
 local finish = {}
 
-local events = { success = "execution.completed", failed = "execution.failed", cancelled = "execution.cancelled", expired = "execution.expired", skipped = "execution.skipped" }
+local events = {
+  success = "execution.completed", failed = "execution.failed", cancelled = "execution.cancelled",
+  expired = "execution.expired", skipped = "execution.skipped",
+}
 
 local function store_result(tx, rec, result, encoding)
   if result == nil then return end
@@ -9447,7 +10320,8 @@ local function store_result(tx, rec, result, encoding)
   end
 end
 
--- `how`: by (what ended a live lease), at (when, if not now), attempt_state, failure { reason, category }, result, result_encoding, actor, data.
+-- `how`: by (what ended a live lease), at (when, if not now), attempt_state, failure { reason, category }, result,
+-- result_encoding, actor, data.
 function finish.execution(tx, rec, outcome, how)
   if rec.phase == "active" then
     rec.ended_by = how.by
@@ -9520,14 +10394,16 @@ local function allowed(policy, failures, category)
   return true
 end
 
--- `f`: { by, attempt_state, reason, category, retryable, retry_after_ms, draw }. Answers the time of the next attempt, or nil
--- when the execution failed for good.
+-- `f`: { by, attempt_state, reason, category, retryable, retry_after_ms, draw }. Answers the time of the next attempt,
+-- or nil when the execution failed for good.
 function retry.after_failure(tx, rec, f)
   local failures = (rec.failures or 0) + 1
   rec.failures = failures
   local policy = spec.retry(tx, rec)
   if f.retryable == false or not allowed(policy, failures, f.category) then
-    finish.execution(tx, rec, "failed", { by = f.by, attempt_state = f.attempt_state, failure = { f.reason, f.category } })
+    finish.execution(tx, rec, "failed", {
+      by = f.by, attempt_state = f.attempt_state, failure = { f.reason, f.category },
+    })
     return nil
   end
   local delay = f.retry_after_ms or backoff.delay_ms(policy, failures, f.draw)
@@ -9571,7 +10447,11 @@ function interrupt.handed_back(tx, rec, by, delay_until, kind)
   rec.next, rec.delay = "reclaim", delay_until
   runnable.settle(tx, rec)
   execution.save(tx, rec)
-  if delay_until then event.of_execution(tx, rec, kind, "delay_until", delay_until) else event.of_execution(tx, rec, kind) end
+  if delay_until then
+    event.of_execution(tx, rec, kind, "delay_until", delay_until)
+  else
+    event.of_execution(tx, rec, kind)
+  end
 end
 
 -- The lease was lost: the execution is offered again at once, or ends poisoned when that happened too often in a row.
@@ -9645,7 +10525,11 @@ end
 function retire.execution(tx, rec, actor)
   lists.remove(tx, rec)
   remove(tx, rec)
-  if actor then event.of_execution(tx, rec, "execution.retired", "actor", actor) else event.of_execution(tx, rec, "execution.retired") end
+  if actor then
+    event.of_execution(tx, rec, "execution.retired", "actor", actor)
+  else
+    event.of_execution(tx, rec, "execution.retired")
+  end
 end
 
 -- A member nobody has seen goes without a word; so does the flow that would have run in its place.
@@ -9664,14 +10548,15 @@ end
 source["transition.condition"] = function(require, LIBRARY)
 -- What a suspension waits for: a tree of conditions over signals.
 --
--- A condition is open while neither it nor one above it is satisfied. An arriving signal counts for every open leaf that names it;
--- when none took it, it counts for the first open leaf without a name that it fits, leaves of its own waitpoint first. So two
--- conditions never share a signal unless they name the same one.
+-- A condition is open while neither it nor one above it is satisfied. An arriving signal counts for every open leaf
+-- that names it; when none took it, it counts for the first open leaf without a name that it fits, leaves of its own
+-- waitpoint first. So two conditions never share a signal unless they name the same one.
 local limits = require "lib.limits"
 
 local condition = {}
 
--- Stored node: { op, parent or false, name or false, waitpoint key or false, n, over or false, taken = list of { stream id, who } }.
+-- Stored node: { op, parent or false, name or false, waitpoint key or false, n, over or false, taken = list of { stream
+-- id, who } }.
 local OP, PARENT, NAME, WAITPOINT, N, OVER, TAKEN = 1, 2, 3, 4, 5, 6, 7
 
 local function is_leaf(op) return op == "signal" or op == "count" end
@@ -9687,13 +10572,18 @@ local function node_problem(nodes, i, depth)
     if is_leaf(parent.op) then return "has a parent that holds no conditions" end
     depth[i] = depth[node.parent + 1] + 1
   end
-  if depth[i] > limits.condition_depth_max then return string.format("is deeper than %d", limits.condition_depth_max) end
+  if depth[i] > limits.condition_depth_max then
+    return string.format("is deeper than %d", limits.condition_depth_max)
+  end
   if node.op == "count" and (node.n == nil or node.over == nil) then return "must say n and over" end
   if node.op ~= "count" and (node.n or node.over) then return "has n or over, which belong to a count" end
-  if not is_leaf(node.op) and (node.name or node.waitpoint) then return "has a name or a waitpoint, which belong to a signal or a count" end
+  if not is_leaf(node.op) and (node.name or node.waitpoint) then
+    return "has a name or a waitpoint, which belong to a signal or a count"
+  end
 end
 
--- The field and the problem of a tree that cannot be waited for, or nil. `keys` is the set of waitpoint keys it may name.
+-- The field and the problem of a tree that cannot be waited for, or nil. `keys` is the set of waitpoint keys it may
+-- name.
 function condition.problem(nodes, keys)
   local depth, leaves, children = {}, 0, {}
   for i, node in ipairs(nodes) do
@@ -9701,12 +10591,18 @@ function condition.problem(nodes, keys)
     if text then return string.format("condition[%d]", i - 1), text end
     if node.parent then children[node.parent + 1] = true end
     if is_leaf(node.op) then leaves = leaves + 1 end
-    if node.waitpoint and not keys[node.waitpoint] then return string.format("condition[%d].waitpoint", i - 1), "is not the key of a waitpoint of this suspension" end
+    if node.waitpoint and not keys[node.waitpoint] then
+      return string.format("condition[%d].waitpoint", i - 1), "is not the key of a waitpoint of this suspension"
+    end
   end
   for i, node in ipairs(nodes) do
-    if not is_leaf(node.op) and not children[i] then return string.format("condition[%d]", i - 1), "holds no conditions" end
+    if not is_leaf(node.op) and not children[i] then
+      return string.format("condition[%d]", i - 1), "holds no conditions"
+    end
   end
-  if leaves > limits.condition_leaves_max then return "condition", string.format("must hold at most %d leaves, got %d", limits.condition_leaves_max, leaves) end
+  if leaves > limits.condition_leaves_max then
+    return "condition", string.format("must hold at most %d leaves, got %d", limits.condition_leaves_max, leaves)
+  end
 end
 
 -- The state of a tree nothing has arrived for; without nodes any signal satisfies it.
@@ -9714,7 +10610,10 @@ function condition.new(nodes)
   if #nodes == 0 then return { { "signal", false, false, false, 1, false, {} } } end
   local state = {}
   for i, node in ipairs(nodes) do
-    state[i] = { node.op, node.parent or false, node.name or false, node.waitpoint or false, node.op == "count" and node.n or 1, node.over or false, {} }
+    state[i] = {
+      node.op, node.parent or false, node.name or false, node.waitpoint or false, node.op == "count" and node.n or 1,
+      node.over or false, {},
+    }
   end
   return state
 end
@@ -9761,8 +10660,8 @@ local function take(node, s)
   node[TAKEN][#node[TAKEN] + 1] = { s.ref, node[OVER] == "waitpoints" and s.waitpoint_id or s.who }
 end
 
--- `s`: { ref, name, key, waitpoint_id, who }; `who` is the approver the token was made for. Answers whether it counted and whether
--- the tree is satisfied now.
+-- `s`: { ref, name, key, waitpoint_id, who }; `who` is the approver the token was made for. Answers whether it counted
+-- and whether the tree is satisfied now.
 function condition.arrive(state, s)
   local done = evaluate(state)
   if done[1] then return false, true end
@@ -9776,7 +10675,9 @@ function condition.arrive(state, s)
   for pass = 1, 2 do
     for i, node in ipairs(state) do
       local bound = node[WAITPOINT] ~= false
-      if not counted and is_leaf(node[OP]) and not node[NAME] and bound == (pass == 1) and is_open(state, done, i) and takes(node, s) then
+      if not counted and is_leaf(node[OP]) and not node[NAME] and bound == (pass == 1) and is_open(state, done, i)
+        and takes(node, s)
+      then
         take(node, s)
         counted = true
       end
@@ -9839,7 +10740,8 @@ local function refused(field, problem)
   return reply.err("invalid_argument", { field = field, problem = problem })
 end
 
--- The entries of a list that the suspension takes over: those named, or all when `wanted` is nil. `seen` notes their ids.
+-- The entries of a list that the suspension takes over: those named, or all when `wanted` is nil. `seen` notes their
+-- ids.
 local function taken_of(list, wanted, seen)
   local out = {}
   for _, entry in ipairs(list) do
@@ -9851,8 +10753,8 @@ local function taken_of(list, wanted, seen)
   return out
 end
 
--- The attempt's pending waitpoints that the suspension takes over, those that were answered before their time was over, and
--- the refusal when it names another.
+-- The attempt's pending waitpoints that the suspension takes over, those that were answered before their time was over,
+-- and the refusal when it names another.
 local function adopted(rec, ids)
   local wanted, seen = nil, {}
   if ids then
@@ -9920,7 +10822,10 @@ end
 
 local function set_aside(tx, rec, a, state, adopted_records)
   for _, w in ipairs(adopted_records) do waitpoint.activate(tx, w, a.suspension_id) end
-  suspension.store(rec, { id = a.suspension_id, reason = a.reason, at = tx.now, behavior = a.timeout_behavior, condition = state, review_id = a.review_waitpoint_id, step = a.step })
+  suspension.store(rec, {
+    id = a.suspension_id, reason = a.reason, at = tx.now, behavior = a.timeout_behavior, condition = state,
+    review_id = a.review_waitpoint_id, step = a.step,
+  })
   suspension.replace_continuation(tx, rec, a.continuation, a.continuation_encoding)
   rec.wait_until = a.timeout_ms and tx.now + a.timeout_ms or nil
   rec.ended_by, rec.ended_value = "suspend", tx.now
@@ -9934,12 +10839,16 @@ end
 
 -- Answers a refusal; or nil, "satisfied" or "suspended", and for the first the stream ids of the signals.
 function suspend.attempt(tx, rec, a)
-  if a.timeout_behavior == "escalate" and a.review_waitpoint_id == nil then return refused("review_waitpoint_id", "is missing: escalation opens a waitpoint") end
+  if a.timeout_behavior == "escalate" and a.review_waitpoint_id == nil then
+    return refused("review_waitpoint_id", "is missing: escalation opens a waitpoint")
+  end
   local pending, answered, unknown = adopted(rec, a.adopt)
   if unknown then return unknown end
   local new, at = a.waitpoints, "waitpoints[%d]"
   if #new == 0 and #pending == 0 and a.otherwise then new, at = { a.otherwise }, "otherwise" end
-  if #new == 0 and #pending == 0 then return refused("waitpoints", "must hold a waitpoint: the attempt has none pending") end
+  if #new == 0 and #pending == 0 then
+    return refused("waitpoints", "must hold a waitpoint: the attempt has none pending")
+  end
   local field, problem = known_id(tx, new, at, a.review_waitpoint_id)
   if field then return refused(field, problem) end
   local part, names = {}, {}
@@ -9999,12 +10908,16 @@ local function escalate(tx, rec, w)
   -- The id was free when the suspension named it; whoever took it since keeps it.
   local review_id = w.review_id
   while waitpoint.load(tx, review_id) do review_id = ids.counted(review_id, 1) end
-  waitpoint.create(tx, rec, { waitpoint_id = review_id, key = "operator_review", tokens = {}, review = true }, "active", w.id)
+  waitpoint.create(tx, rec, {
+    waitpoint_id = review_id, key = "operator_review", tokens = {}, review = true,
+  }, "active", w.id)
   execution.save(tx, rec)
   event.of_execution(tx, rec, "execution.escalated", "suspension_id", w.id, "waitpoint_id", review_id)
 end
 
-local ends = { fail = { "failed", "failed" }, cancel = { "cancelled", "cancelled" }, expire = { "expired", "interrupted" } }
+local ends = {
+  fail = { "failed", "failed" }, cancel = { "cancelled", "cancelled" }, expire = { "expired", "interrupted" },
+}
 
 -- The suspension took too long: what its behavior says.
 function resume.timed_out(tx, rec, reason)
@@ -10016,13 +10929,18 @@ function resume.timed_out(tx, rec, reason)
     return resume.execution(tx, rec, "timeout", { ref })
   end
   local how = ends[w.behavior]
-  finish.execution(tx, rec, how[1], { by = "suspension_timeout", attempt_state = how[2], failure = { reason, "suspension_timeout" } })
+  finish.execution(tx, rec, how[1], {
+    by = "suspension_timeout", attempt_state = how[2], failure = { reason, "suspension_timeout" },
+  })
 end
 
--- Waitpoints whose time is over close. A suspension that nobody can answer any more, and that has no timeout, ends as if it had.
+-- Waitpoints whose time is over close. A suspension that nobody can answer any more, and that has no timeout, ends as
+-- if it had.
 function resume.close_expired(tx, rec)
   local closed = waitpoint.close(tx, rec, "expired", function(entry) return entry[3] and entry[3] <= tx.now end)
-  if rec.phase == "suspended" and rec.open == nil and rec.wait_until == nil then return resume.timed_out(tx, rec, "every waitpoint expired") end
+  if rec.phase == "suspended" and rec.open == nil and rec.wait_until == nil then
+    return resume.timed_out(tx, rec, "every waitpoint expired")
+  end
   execution.save(tx, rec)
   event.of_execution(tx, rec, "waitpoint.expired", "count", closed)
 end
@@ -10055,8 +10973,8 @@ local function token_of(w, digest)
   end
 end
 
--- True while the waitpoint takes signals: pending under the attempt that made it, which may wait for its children, or part of the
--- current suspension.
+-- True while the waitpoint takes signals: pending under the attempt that made it, which may wait for its children, or
+-- part of the current suspension.
 local function is_open(rec, w, now)
   if w.state == "closed" or (w.expires and w.expires <= now) or w.attempt ~= rec.attempt then return false end
   if w.state == "pending" then return rec.phase == "active" or (rec.phase == "runnable" and rec.resume ~= nil) end
@@ -10090,7 +11008,8 @@ end
 local function accepted(tx, rec, a, approver, effect)
   signals.remember(tx, rec, a, approver, "accepted", effect)
   execution.save(tx, rec)
-  event.of_execution(tx, rec, "waitpoint.signalled", "waitpoint_id", a.waitpoint_id, "signal_id", a.signal_id, "name", a.name, "effect", effect)
+  event.of_execution(tx, rec, "waitpoint.signalled", "waitpoint_id", a.waitpoint_id, "signal_id", a.signal_id,
+    "name", a.name, "effect", effect)
   return reply.ok("accepted", { signal_id = a.signal_id, effect = effect })
 end
 
@@ -10108,7 +11027,9 @@ function signal.arrive(tx, rec, w, a)
   if answer then return answer end
   if not is_open(rec, w, tx.now) or token[3] == 0 then return not_open() end
   if not allowed(w, a.name) then return reply.err("signal_not_allowed", { field = "name", name = a.name }) end
-  if signals.count(rec) >= limits.signals_max then return reply.err("signals_full", { signals = limits.signals_max }) end
+  if signals.count(rec) >= limits.signals_max then
+    return reply.err("signals_full", { signals = limits.signals_max })
+  end
 
   if token[3] then token[3] = token[3] - 1 end
   token[4] = true
@@ -10117,8 +11038,9 @@ function signal.arrive(tx, rec, w, a)
   -- Approvers are tokens: who answered is what the token was made for, never what the caller says.
   local s = { name = a.name, key = w.key, waitpoint_id = w.id, who = approver or w.id }
   s.ref = signals.append(tx, rec, {
-    signal_id = a.signal_id, name = a.name, waitpoint_id = w.id, waitpoint_key = w.key, approver = approver, payload = a.payload,
-    payload_encoding = a.payload_encoding, category = a.category, source = a.source, source_identity = a.source_identity, correlation_id = a.correlation_id,
+    signal_id = a.signal_id, name = a.name, waitpoint_id = w.id, waitpoint_key = w.key, approver = approver,
+    payload = a.payload, payload_encoding = a.payload_encoding, category = a.category, source = a.source,
+    source_identity = a.source_identity, correlation_id = a.correlation_id,
   })
   if w.state == "pending" then
     buffer(w, s.ref, s)
@@ -10150,14 +11072,19 @@ local runnable = require "transition.runnable"
 local due = {}
 
 local function expire(tx, rec, cause)
-  finish.execution(tx, rec, "expired", { by = "deadline", attempt_state = "interrupted", failure = { cause .. " passed", cause } })
+  finish.execution(tx, rec, "expired", {
+    by = "deadline", attempt_state = "interrupted", failure = { cause .. " passed", cause },
+  })
 end
 
 local function active(tx, rec, draw)
   local now = tx.now
   local timed_out = rec.timeout_at and rec.timeout_at <= now
   if timed_out and rec.timeout_at <= rec.lease_until then
-    return retry.after_failure(tx, rec, { by = "timed_out", attempt_state = "timed_out", reason = "attempt timeout passed", category = "timeout", draw = draw })
+    return retry.after_failure(tx, rec, {
+      by = "timed_out", attempt_state = "timed_out", reason = "attempt timeout passed", category = "timeout",
+      draw = draw,
+    })
   end
   if rec.lease_until <= now then return interrupt.lost(tx, rec, "expired") end
   if rec.open_due and rec.open_due <= now then return resume.close_expired(tx, rec) end
@@ -10206,7 +11133,9 @@ function due.fire(tx, rec, draw)
   if rec.deadline and rec.deadline <= now then return expire(tx, rec, "deadline") end
   -- The grace of a cancel is over, wherever the attempt is by now.
   if rec.cancel_by and rec.cancel_by <= now then
-    return finish.execution(tx, rec, "cancelled", { by = "operator", attempt_state = "cancelled", failure = { rec.cancel_reason or "", "cancelled" } })
+    return finish.execution(tx, rec, "cancelled", {
+      by = "operator", attempt_state = "cancelled", failure = { rec.cancel_reason or "", "cancelled" },
+    })
   end
   if rec.phase == "active" then return active(tx, rec, draw) end
   if rec.phase == "suspended" then return suspended(tx, rec) end
@@ -10222,11 +11151,18 @@ local submit = require "transition.submit"
 
 define.fn {
   name = "ff_submit_execution",
-  doc = "Accepts one execution whole, or refuses it whole. The same id or idempotency key with the same body answers the first one.",
+  doc = "Accepts one execution whole, or refuses it whole. The same id or idempotency key with the same body answers "
+    .. "the first one.",
   flags = {},
   args = { submission = "submission" },
-  reply = { created = { execution_id = "execution_id", state = "public_state" }, duplicate = { execution_id = "execution_id", state = "public_state?" } },
-  errs = { "execution_not_found", "idempotency_conflict", "lane_disabled", "lane_full", "lane_unseen", "lane_depth_needed", "capability_invalid" },
+  reply = {
+    created = { execution_id = "execution_id", state = "public_state" },
+    duplicate = { execution_id = "execution_id", state = "public_state?" },
+  },
+  errs = {
+    "execution_not_found", "idempotency_conflict", "lane_disabled", "lane_full", "lane_unseen", "lane_depth_needed",
+    "capability_invalid",
+  },
   call = function(tx, a)
     return submit.one(tx, a.submission)
   end,
@@ -10266,8 +11202,8 @@ define.fn {
   doc = "Ends the running attempt with a failure; the retry policy decides whether another one follows.",
   flags = { "allow-oom" },
   args = {
-    execution_id = "execution_id", fence = "fence", reason = "reason", category = "category", retryable = "bool?", retry_after_ms = "duration_ms?",
-    draw = "permille",
+    execution_id = "execution_id", fence = "fence", reason = "reason", category = "category", retryable = "bool?",
+    retry_after_ms = "duration_ms?", draw = "permille",
   },
   reply = { retry_scheduled = { delay_until = "time_ms", replayed = "bool" }, failed = { replayed = "bool" } },
   errs = { "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked" },
@@ -10280,7 +11216,8 @@ define.fn {
     end
     if refusal then return refusal end
     local at = retry.after_failure(tx, rec, {
-      by = "fail", attempt_state = "failed", reason = a.reason, category = a.category, retryable = a.retryable, retry_after_ms = a.retry_after_ms, draw = a.draw,
+      by = "fail", attempt_state = "failed", reason = a.reason, category = a.category, retryable = a.retryable,
+      retry_after_ms = a.retry_after_ms, draw = a.draw,
     })
     if at then return reply.ok("retry_scheduled", { delay_until = at, replayed = false }) end
     return reply.ok("failed", { replayed = false })
@@ -10298,7 +11235,8 @@ local finish = require "transition.finish"
 
 define.fn {
   name = "ff_cancel_execution",
-  doc = "An operator's or submitter's cancel. A running attempt ends at once, or within `grace_ms` after its worker was asked.",
+  doc = "An operator's or submitter's cancel. A running attempt ends at once, or within `grace_ms` after its worker "
+    .. "was asked.",
   flags = { "allow-oom" },
   args = { execution_id = "execution_id", actor = "actor", reason = "reason?", grace_ms = "duration_ms?" },
   reply = { cancelled = {}, requested = { cancel_by = "time_ms" }, already = { outcome = "outcome" } },
@@ -10315,7 +11253,8 @@ define.fn {
       return reply.ok("requested", { cancel_by = rec.cancel_by })
     end
     finish.execution(tx, rec, "cancelled", {
-      by = "operator", attempt_state = "cancelled", failure = { a.reason or "", "cancelled" }, actor = a.actor, data = { "actor", a.actor, "reason", a.reason or "" },
+      by = "operator", attempt_state = "cancelled", failure = { a.reason or "", "cancelled" }, actor = a.actor,
+      data = { "actor", a.actor, "reason", a.reason or "" },
     })
     return reply.ok("cancelled")
   end,
@@ -10341,7 +11280,9 @@ define.fn {
     local refusal = fence.check(rec, a.fence, tx.now, "cancel")
     if refusal == "replay" then return reply.ok("replayed") end
     if refusal then return refusal end
-    finish.execution(tx, rec, "cancelled", { by = "cancel", attempt_state = "cancelled", failure = { a.reason or rec.cancel_reason or "", "cancelled" } })
+    finish.execution(tx, rec, "cancelled", {
+      by = "cancel", attempt_state = "cancelled", failure = { a.reason or rec.cancel_reason or "", "cancelled" },
+    })
     return reply.ok("cancelled")
   end,
 }
@@ -10356,14 +11297,17 @@ local interrupt = require "transition.interrupt"
 
 define.fn {
   name = "ff_delay_execution",
-  doc = "The worker hands its execution back until a time; counted against neither attempts nor reclaims. A time already past means now.",
+  doc = "The worker hands its execution back until a time; counted against neither attempts nor reclaims. A time "
+    .. "already past means now.",
   flags = { "allow-oom" },
   args = { execution_id = "execution_id", fence = "fence", delay_until = "time_ms?", delay_ms = "duration_ms?" },
   reply = { delayed = { delay_until = "time_ms", replayed = "bool" } },
   errs = { "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked" },
   call = function(tx, a)
     if (a.delay_until == nil) == (a.delay_ms == nil) then
-      return reply.err("invalid_argument", { field = "delay_until", problem = "give delay_until or delay_ms, one of them" })
+      return reply.err("invalid_argument", {
+        field = "delay_until", problem = "give delay_until or delay_ms, one of them",
+      })
     end
     local rec = execution.load(tx, a.execution_id)
     local refusal = fence.check(rec, a.fence, tx.now, "delay")
@@ -10515,7 +11459,8 @@ define.fn {
   doc = "Changes priority, lane or delay of a runnable execution, tags or deadline of any that has not ended.",
   flags = { "allow-oom" },
   args = {
-    execution_id = "execution_id", actor = "actor", priority = "priority?", lane = "lane?", tags = "tags?", deadline_at = "time_ms?", delay_until = "time_ms?",
+    execution_id = "execution_id", actor = "actor", priority = "priority?", lane = "lane?", tags = "tags?",
+    deadline_at = "time_ms?", delay_until = "time_ms?",
   },
   reply = { changed = { state = "public_state" } },
   errs = { "execution_not_found", "execution_not_runnable", "execution_terminal", "lane_unseen", "lane_disabled" },
@@ -10524,7 +11469,9 @@ define.fn {
     if rec == nil then return reply.err("execution_not_found") end
     if rec.phase == "terminal" then return reply.err("execution_terminal", { outcome = rec.outcome }) end
     local moves = a.priority or a.lane
-    if (moves or a.delay_until) and rec.phase ~= "runnable" then return reply.err("execution_not_runnable", { lifecycle_phase = rec.phase }) end
+    if (moves or a.delay_until) and rec.phase ~= "runnable" then
+      return reply.err("execution_not_runnable", { lifecycle_phase = rec.phase })
+    end
     if moves then
       local refusal = requeue(tx, rec, a)
       if refusal then return refusal end
@@ -10618,7 +11565,9 @@ define.fn {
     local rec = execution.load(tx, a.execution_id)
     if rec == nil then return reply.err("execution_not_found") end
     if rec.phase ~= "terminal" then return reply.err("execution_not_terminal", { lifecycle_phase = rec.phase }) end
-    if aftermath.still_needed(tx, rec) then return reply.err("flow_not_terminal", { flow_id = rec.flow_id, parent_id = rec.parent_id }) end
+    if aftermath.still_needed(tx, rec) then
+      return reply.err("flow_not_terminal", { flow_id = rec.flow_id, parent_id = rec.parent_id })
+    end
     retire.execution(tx, rec, a.actor)
     return reply.ok("deleted")
   end,
@@ -10645,7 +11594,10 @@ define.fn {
     local rec = execution.load(tx, a.execution_id)
     if rec == nil then return reply.err("execution_not_found") end
     if rec.phase == "terminal" then
-      return reply.ok("ended", { outcome = rec.outcome, result = view.result(tx, rec), result_encoding = view.result_encoding(rec), failure = view.failure(rec) })
+      return reply.ok("ended", {
+        outcome = rec.outcome, result = view.result(tx, rec), result_encoding = view.result_encoding(rec),
+        failure = view.failure(rec),
+      })
     end
     if rec.waited == nil then
       rec.waited = 1
@@ -10668,18 +11620,30 @@ local take = require "transition.take"
 
 define.fn {
   name = "ff_claim_executions",
-  doc = "Leases up to `max` of the best executions of a lane in this partition to a worker, among those whose requirements it covers. Quotas and budgets are asked on the way where they share the store; elsewhere what needs admission is reached by grants only. A repetition has the same lease ids and is answered with the leases that live. Inputs and passed results together stay within 4 MiB, but one task is always handed out. A lane with max_active is reached by grants only.",
+  doc = "Leases up to `max` of the best executions of a lane in this partition to a worker, among those whose "
+    .. "requirements it covers. Quotas and budgets are asked on the way where they share the store; elsewhere what "
+    .. "needs admission is reached by grants only. A repetition has the same lease ids and is answered with the leases "
+    .. "that live. Inputs and passed results together stay within 4 MiB, but one task is always handed out. A lane "
+    .. "with max_active is reached by grants only.",
   flags = { "allow-oom" },
   weight = "max",
   args = {
-    namespace = "namespace", lane = "lane", instance = "instance", worker_id = "worker_id", capabilities = "capabilities",
-    max = "batch_size", lease_ttl_ms = "lease_ttl_ms", lease_ids = "lease_ids", attempt_ids = "attempt_ids",
+    namespace = "namespace", lane = "lane", instance = "instance", worker_id = "worker_id",
+    capabilities = "capabilities", max = "batch_size", lease_ttl_ms = "lease_ttl_ms", lease_ids = "lease_ids",
+    attempt_ids = "attempt_ids",
   },
-  reply = { claimed = { tasks = "[task]", next_score = "int?", admission_needed = "bool?" }, replayed = { tasks = "[task]" }, paused = { state = "lane_state" } },
+  reply = {
+    claimed = { tasks = "[task]", next_score = "int?", admission_needed = "bool?" }, replayed = { tasks = "[task]" },
+    paused = { state = "lane_state" },
+  },
   errs = { "try_again", "capability_invalid" },
   call = function(tx, a)
-    if #a.lease_ids < a.max then return reply.err("invalid_argument", { field = "lease_ids", problem = "must hold max items" }) end
-    if #a.attempt_ids < a.max then return reply.err("invalid_argument", { field = "attempt_ids", problem = "must hold max items" }) end
+    if #a.lease_ids < a.max then
+      return reply.err("invalid_argument", { field = "lease_ids", problem = "must hold max items" })
+    end
+    if #a.attempt_ids < a.max then
+      return reply.err("invalid_argument", { field = "attempt_ids", problem = "must hold max items" })
+    end
     local again, free = start.leased(tx, a.instance, a.lease_ids)
     if again then return reply.ok("replayed", { tasks = again }) end
     local copy = lane.load(tx, a.namespace .. "/" .. a.lane)
@@ -10718,7 +11682,9 @@ define.fn {
     local rec = execution.load(tx, a.execution_id)
     local refusal = renew.one(tx, rec, a)
     if refusal then return refusal end
-    return reply.ok("renewed", { lease_expires_at = rec.lease_until, cancel_requested = rec.cancel_by ~= nil, yield_requested = rec.yield ~= nil })
+    return reply.ok("renewed", {
+      lease_expires_at = rec.lease_until, cancel_requested = rec.cancel_by ~= nil, yield_requested = rec.yield ~= nil,
+    })
   end,
 }
 end
@@ -10741,7 +11707,9 @@ define.fn {
   call = function(tx, a)
     local rec = execution.load(tx, a.execution_id)
     if rec == nil then return reply.err("execution_not_found") end
-    if rec.phase ~= "active" then return reply.err("execution_not_active", { lifecycle_phase = rec.phase, terminal_outcome = rec.outcome }) end
+    if rec.phase ~= "active" then
+      return reply.err("execution_not_active", { lifecycle_phase = rec.phase, terminal_outcome = rec.outcome })
+    end
     more.note_action(tx, rec, "revoke", a.actor, a.reason)
     if a.grace then
       rec.yield = 1
@@ -10776,7 +11744,9 @@ define.fn {
       if changed >= a.limit then more = true break end
       local answer = tx:item(function()
         local rec = execution.load(tx, id)
-        if rec == nil or rec.phase ~= "active" or rec.worker ~= a.instance then return reply.err("execution_not_active") end
+        if rec == nil or rec.phase ~= "active" or rec.worker ~= a.instance then
+          return reply.err("execution_not_active")
+        end
         if a.revoke then
           interrupt.lost(tx, rec, "revoked", a.actor)
         else
@@ -10821,7 +11791,9 @@ local function replayed(tx, copy, found, a)
     local from, to = string.format("%.0f", home.granted_from), "(" .. string.format("%.0f", home.active_from)
     for _, item in ipairs(tx:zhighest(keys.queue(tx, copy.path, name), to, from, limits.batch_max)) do
       local rec = execution.load(tx, item.member)
-      if rec and rec.grant and wanted[grant.asked_as(rec)] and grant.open(rec, rec.grant, tx.now) then out[#out + 1] = grant.typed(rec) end
+      if rec and rec.grant and wanted[grant.asked_as(rec)] and grant.open(rec, rec.grant, tx.now) then
+        out[#out + 1] = grant.typed(rec)
+      end
     end
   end
   return out
@@ -10830,7 +11802,9 @@ end
 -- Grants one candidate.
 local function give_one(tx, a, copy, id, grant_id)
   local rec = execution.load(tx, id)
-  if rec == nil or rec.phase ~= "runnable" or not start.possible(rec, tx.now) then return reply.err("execution_not_runnable") end
+  if rec == nil or rec.phase ~= "runnable" or not start.possible(rec, tx.now) then
+    return reply.err("execution_not_runnable")
+  end
   if start.stopped(tx, rec) then
     walk.cancel_member(tx, rec)
     return { cancelled = true }
@@ -10842,16 +11816,24 @@ end
 
 define.fn {
   name = "ff_issue_grants",
-  doc = "Reserves up to `max` of the best executions of a lane for a worker, those that need admission included; an unused grant runs out by itself. The leases that a repetition of this request took already, which have the same ids, are answered instead.",
+  doc = "Reserves up to `max` of the best executions of a lane for a worker, those that need admission included; an "
+    .. "unused grant runs out by itself. The leases that a repetition of this request took already, which have the "
+    .. "same ids, are answered instead.",
   flags = { "allow-oom" },
   weight = "max",
   args = {
-    namespace = "namespace", lane = "lane", instance = "instance", capabilities = "capabilities", max = "batch_size", ttl_ms = "grant_ttl_ms", grant_ids = "[grant_id]", lease_ids = "lease_ids?",
+    namespace = "namespace", lane = "lane", instance = "instance", capabilities = "capabilities", max = "batch_size",
+    ttl_ms = "grant_ttl_ms", grant_ids = "[grant_id]", lease_ids = "lease_ids?",
   },
-  reply = { granted = { grants = "[grant]", next_score = "int?" }, replayed = { tasks = "[task]" }, paused = { state = "lane_state" } },
+  reply = {
+    granted = { grants = "[grant]", next_score = "int?" }, replayed = { tasks = "[task]" },
+    paused = { state = "lane_state" },
+  },
   errs = { "try_again", "capability_invalid" },
   call = function(tx, a)
-    if #a.grant_ids < a.max then return reply.err("invalid_argument", { field = "grant_ids", problem = "must hold max items" }) end
+    if #a.grant_ids < a.max then
+      return reply.err("invalid_argument", { field = "grant_ids", problem = "must hold max items" })
+    end
     local taken = a.lease_ids and #a.lease_ids > 0 and start.leased(tx, a.instance, a.lease_ids)
     if taken then return reply.ok("replayed", { tasks = taken }) end
     local copy = lane.load(tx, a.namespace .. "/" .. a.lane)
@@ -10893,11 +11875,13 @@ local start = require "transition.start"
 
 define.fn {
   name = "ff_consume_grant",
-  doc = "Turns a grant into a lease for the worker it was given to. `keep` names the sets that stay with it while its attempt is set aside.",
+  doc = "Turns a grant into a lease for the worker it was given to. `keep` names the sets that stay with it while its "
+    .. "attempt is set aside.",
   flags = { "allow-oom" },
   args = {
-    execution_id = "execution_id", grant_id = "grant_id", instance = "instance", worker_id = "worker_id", capabilities = "capabilities",
-    lease_ttl_ms = "lease_ttl_ms", attempt_id = "attempt_id", lease_id = "lease_id", keep = "holder_sets?",
+    execution_id = "execution_id", grant_id = "grant_id", instance = "instance", worker_id = "worker_id",
+    capabilities = "capabilities", lease_ttl_ms = "lease_ttl_ms", attempt_id = "attempt_id", lease_id = "lease_id",
+    keep = "holder_sets?",
   },
   reply = { claimed = { task = "task" }, replayed = { task = "task" } },
   errs = { "execution_not_found", "grant_not_found", "not_capable", "capability_invalid" },
@@ -10920,7 +11904,8 @@ local grant = require "transition.grant"
 
 define.fn {
   name = "ff_keep_grant",
-  doc = "Notes with a grant that is handed on which of its sets stay with the execution while its attempt is set aside: whoever consumes it need not know.",
+  doc = "Notes with a grant that is handed on which of its sets stay with the execution while its attempt is set "
+    .. "aside: whoever consumes it need not know.",
   flags = { "allow-oom" },
   args = { execution_id = "execution_id", grant_id = "grant_id", sets = "holder_sets" },
   reply = { kept = {} },
@@ -10947,7 +11932,8 @@ local runnable = require "transition.runnable"
 
 define.fn {
   name = "ff_release_grant",
-  doc = "Gives a grant back unused; the execution is eligible again at its old place. `unheld` says that no holder set has taken it in.",
+  doc = "Gives a grant back unused; the execution is eligible again at its old place. `unheld` says that no holder set "
+    .. "has taken it in.",
   flags = { "allow-oom" },
   args = { execution_id = "execution_id", grant_id = "grant_id", unheld = "bool?" },
   reply = { released = {} },
@@ -10972,9 +11958,13 @@ local block = require "transition.block"
 
 define.fn {
   name = "ff_block_execution",
-  doc = "Admission refused a granted execution: it waits for its quota or budget, with the reason recorded. `unheld` says that no set has taken it in.",
+  doc = "Admission refused a granted execution: it waits for its quota or budget, with the reason recorded. `unheld` "
+    .. "says that no set has taken it in.",
   flags = { "allow-oom" },
-  args = { execution_id = "execution_id", grant_id = "grant_id", reason = "admission_reason", detail = "detail", unheld = "bool?" },
+  args = {
+    execution_id = "execution_id", grant_id = "grant_id", reason = "admission_reason", detail = "detail",
+    unheld = "bool?",
+  },
   reply = { blocked = {}, already = {} },
   errs = { "execution_not_found", "grant_not_found" },
   call = function(tx, a)
@@ -10993,7 +11983,8 @@ local unblock = require "transition.unblock"
 
 define.fn {
   name = "ff_unblock_execution",
-  doc = "What the execution waited for has cleared: it is eligible again at the place of its original score. With the grant it was refused under, also before the refusal has arrived.",
+  doc = "What the execution waited for has cleared: it is eligible again at the place of its original score. With the "
+    .. "grant it was refused under, also before the refusal has arrived.",
   flags = { "allow-oom" },
   args = { execution_id = "execution_id", reason = "admission_reason", holder_id = "holder_id?" },
   reply = { unblocked = { state = "public_state" }, already = { state = "public_state" } },
@@ -11020,23 +12011,28 @@ local start = require "transition.start"
 
 local function unserved(rec, a)
   if execution.namespace(rec) == a.namespace and choose.set_of(a.lanes)[execution.lane(rec)] then return nil end
-  return reply.err("invalid_argument", { field = "instance", problem = a.instance .. " does not serve the lane " .. rec.path })
+  return reply.err("invalid_argument", {
+    field = "instance", problem = a.instance .. " does not serve the lane " .. rec.path,
+  })
 end
 
 define.fn {
   name = "ff_grant_reclaim",
-  doc = "An operator hands an interrupted execution to a chosen worker, who must serve its lane and have what it requires.",
+  doc = "An operator hands an interrupted execution to a chosen worker, who must serve its lane and have what it "
+    .. "requires.",
   flags = { "allow-oom" },
   args = {
-    execution_id = "execution_id", grant_id = "grant_id", instance = "instance", ttl_ms = "grant_ttl_ms", actor = "actor",
-    namespace = "namespace", lanes = "lane_names", capabilities = "capabilities",
+    execution_id = "execution_id", grant_id = "grant_id", instance = "instance", ttl_ms = "grant_ttl_ms",
+    actor = "actor", namespace = "namespace", lanes = "lane_names", capabilities = "capabilities",
   },
   reply = { granted = { grant = "grant" } },
   errs = { "execution_not_found", "execution_not_runnable", "not_capable", "capability_invalid" },
   call = function(tx, a)
     local rec = execution.load(tx, a.execution_id)
     if rec == nil then return reply.err("execution_not_found") end
-    if grant.asked_as(rec) == a.grant_id and grant.open(rec, rec.grant, tx.now) then return reply.ok("granted", { grant = grant.typed(rec) }) end
+    if grant.asked_as(rec) == a.grant_id and grant.open(rec, rec.grant, tx.now) then
+      return reply.ok("granted", { grant = grant.typed(rec) })
+    end
     local free = rec.phase == "runnable" and rec.reason == nil and rec.delay == nil and rec.grant == nil
     if not free or rec.next ~= "reclaim" or not start.possible(rec, tx.now) or start.stopped(tx, rec) then
       return reply.err("execution_not_runnable", { lifecycle_phase = rec.phase, blocking_reason = rec.reason })
@@ -11077,25 +12073,36 @@ local function replayed(tx, rec)
   for _, entry in ipairs(waitpoint.open(rec)) do ids[#ids + 1] = entry[1] end
   for _, wid in ipairs(ids) do
     local w = waitpoint.load(tx, wid)
-    if w and w.suspension == id then out[#out + 1] = { waitpoint_id = wid, key = w.key, state = w.state, expires_at = w.expires } end
+    if w and w.suspension == id then
+      out[#out + 1] = { waitpoint_id = wid, key = w.key, state = w.state, expires_at = w.expires }
+    end
   end
   return reply.ok("suspended", { suspension_id = id, waitpoints = out, timeout_at = rec.wait_until, replayed = true })
 end
 
 define.fn {
   name = "ff_suspend_execution",
-  doc = "Sets the running attempt aside until its condition is met. Adopts the attempt's pending waitpoints, all of them when `adopt` is absent; opens `otherwise` when there is no other. Early signals that are enough leave the lease as it is. `step` names the wait; whoever continues the attempt finds it in the resume.",
+  doc = "Sets the running attempt aside until its condition is met. Adopts the attempt's pending waitpoints, all of "
+    .. "them when `adopt` is absent; opens `otherwise` when there is no other. Early signals that are enough leave the "
+    .. "lease as it is. `step` names the wait; whoever continues the attempt finds it in the resume.",
   flags = { "allow-oom" },
   args = {
-    execution_id = "execution_id", fence = "fence", suspension_id = "suspension_id", reason = "suspension_reason", waitpoints = "new_waitpoints", adopt = "waitpoint_ids?",
-    otherwise = "new_waitpoint?", condition = "condition_nodes", timeout_ms = "duration_ms?", timeout_behavior = "timeout_behavior", review_waitpoint_id = "waitpoint_id?",
-    continuation = "continuation?", continuation_encoding = "encoding?", step = "step_name?",
+    execution_id = "execution_id", fence = "fence", suspension_id = "suspension_id", reason = "suspension_reason",
+    waitpoints = "new_waitpoints", adopt = "waitpoint_ids?", otherwise = "new_waitpoint?",
+    condition = "condition_nodes", timeout_ms = "duration_ms?", timeout_behavior = "timeout_behavior",
+    review_waitpoint_id = "waitpoint_id?", continuation = "continuation?", continuation_encoding = "encoding?",
+    step = "step_name?",
   },
   reply = {
-    suspended = { suspension_id = "suspension_id", waitpoints = "[open_waitpoint]", timeout_at = "time_ms?", replayed = "bool" },
+    suspended = {
+      suspension_id = "suspension_id", waitpoints = "[open_waitpoint]", timeout_at = "time_ms?", replayed = "bool",
+    },
     already_satisfied = { signals = "[signal]", more = "bool" },
   },
-  errs = { "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked", "waitpoint_not_found" },
+  errs = {
+    "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked",
+    "waitpoint_not_found",
+  },
   call = function(tx, a)
     local rec = execution.load(tx, a.execution_id)
     local refusal = fence.check(rec, a.fence, tx.now, "suspend")
@@ -11106,7 +12113,10 @@ define.fn {
     local wrong, outcome, refs = suspend.attempt(tx, rec, a)
     if wrong then return wrong end
     if outcome == "satisfied" then return satisfied(tx, rec, refs) end
-    return reply.ok("suspended", { suspension_id = a.suspension_id, waitpoints = waitpoint.typed_open(rec), timeout_at = rec.wait_until, replayed = false })
+    return reply.ok("suspended", {
+      suspension_id = a.suspension_id, waitpoints = waitpoint.typed_open(rec), timeout_at = rec.wait_until,
+      replayed = false,
+    })
   end,
 }
 end
@@ -11128,7 +12138,9 @@ define.fn {
   call = function(tx, a)
     local rec = execution.load(tx, a.execution_id)
     if rec == nil then return reply.err("execution_not_found") end
-    if rec.phase ~= "suspended" then return reply.err("execution_not_suspended", { lifecycle_phase = rec.phase, terminal_outcome = rec.outcome }) end
+    if rec.phase ~= "suspended" then
+      return reply.err("execution_not_suspended", { lifecycle_phase = rec.phase, terminal_outcome = rec.outcome })
+    end
     more.note_action(tx, rec, "resume", a.actor, a.reason)
     resume.execution(tx, rec, "operator", {}, a.actor)
     return reply.ok("resumed", { state = execution.public_state(rec) })
@@ -11153,9 +12165,14 @@ define.fn {
   call = function(tx, a)
     local rec = execution.load(tx, a.execution_id)
     if rec == nil then return reply.err("execution_not_found") end
-    if rec.phase ~= "suspended" then return reply.err("execution_not_suspended", { lifecycle_phase = rec.phase, terminal_outcome = rec.outcome }) end
+    if rec.phase ~= "suspended" then
+      return reply.err("execution_not_suspended", { lifecycle_phase = rec.phase, terminal_outcome = rec.outcome })
+    end
     more.note_action(tx, rec, "fail", a.actor, a.reason)
-    finish.execution(tx, rec, "failed", { by = "operator", attempt_state = "failed", failure = { a.reason, a.category }, actor = a.actor, data = { "actor", a.actor } })
+    finish.execution(tx, rec, "failed", {
+      by = "operator", attempt_state = "failed", failure = { a.reason, a.category }, actor = a.actor,
+      data = { "actor", a.actor },
+    })
     return reply.ok("failed")
   end,
 }
@@ -11181,11 +12198,15 @@ define.fn {
     local refusal = fence.check(rec, a.fence, tx.now)
     if refusal then return refusal end
     local known = waitpoint.load(tx, a.waitpoint.waitpoint_id)
-    if known and known.exec == rec.id and known.key == a.waitpoint.key then return reply.ok("created", { expires_at = known.expires, replayed = true }) end
+    if known and known.exec == rec.id and known.key == a.waitpoint.key then
+      return reply.ok("created", { expires_at = known.expires, replayed = true })
+    end
     if known then return reply.err("invalid_argument", { field = "waitpoint.waitpoint_id", problem = "is taken" }) end
     local field, problem = waitpoint.problem(rec, a.waitpoint)
     if field then return reply.err("invalid_argument", { field = "waitpoint." .. field, problem = problem }) end
-    if #a.waitpoint.tokens == 0 then return reply.err("invalid_argument", { field = "waitpoint.tokens", problem = "must hold a token" }) end
+    if #a.waitpoint.tokens == 0 then
+      return reply.err("invalid_argument", { field = "waitpoint.tokens", problem = "must hold a token" })
+    end
     waitpoint.create(tx, rec, a.waitpoint, "pending")
     execution.save(tx, rec)
     event.of_execution(tx, rec, "waitpoint.created", "waitpoint_id", a.waitpoint.waitpoint_id, "key", a.waitpoint.key)
@@ -11209,7 +12230,10 @@ define.fn {
   flags = { "allow-oom" },
   args = { execution_id = "execution_id", fence = "fence", waitpoint_id = "waitpoint_id" },
   reply = { closed = { replayed = "bool" } },
-  errs = { "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked", "waitpoint_not_found" },
+  errs = {
+    "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked",
+    "waitpoint_not_found",
+  },
   call = function(tx, a)
     local rec = execution.load(tx, a.execution_id)
     local refusal = fence.check(rec, a.fence, tx.now)
@@ -11240,13 +12264,19 @@ local signal = require "transition.signal"
 
 define.fn {
   name = "ff_deliver_signal",
-  doc = "Delivers a signal under a waitpoint token, whose mac the caller has verified. Whatever keeps the waitpoint from taking it answers alike.",
+  doc = "Delivers a signal under a waitpoint token, whose mac the caller has verified. Whatever keeps the waitpoint "
+    .. "from taking it answers alike.",
   flags = { "allow-oom" },
   args = {
-    execution_id = "execution_id", waitpoint_id = "waitpoint_id", token_digest = "token_digest", signal_id = "signal_id", name = "signal_name", payload = "signal_payload?",
-    payload_encoding = "encoding?", category = "source?", source = "source?", source_identity = "source?", correlation_id = "correlation_id?", idempotency_key = "idempotency_key?",
+    execution_id = "execution_id", waitpoint_id = "waitpoint_id", token_digest = "token_digest",
+    signal_id = "signal_id", name = "signal_name", payload = "signal_payload?", payload_encoding = "encoding?",
+    category = "source?", source = "source?", source_identity = "source?", correlation_id = "correlation_id?",
+    idempotency_key = "idempotency_key?",
   },
-  reply = { accepted = { signal_id = "signal_id", effect = "signal_effect" }, triggered_resume = { signal_id = "signal_id" }, duplicate = { signal_id = "signal_id" } },
+  reply = {
+    accepted = { signal_id = "signal_id", effect = "signal_effect" }, triggered_resume = { signal_id = "signal_id" },
+    duplicate = { signal_id = "signal_id" },
+  },
   errs = { "waitpoint_not_open", "signal_not_allowed", "signals_full" },
   call = function(tx, a)
     local w = waitpoint.load(tx, a.waitpoint_id)
@@ -11268,9 +12298,13 @@ local waitpoint = require "record.waitpoint"
 
 define.fn {
   name = "ff_reissue_token",
-  doc = "An operator replaces the token of one approver, or the waitpoint's one token; the old one dies. A waitpoint without tokens gets its first.",
+  doc = "An operator replaces the token of one approver, or the waitpoint's one token; the old one dies. A waitpoint "
+    .. "without tokens gets its first.",
   flags = { "allow-oom" },
-  args = { waitpoint_id = "waitpoint_id", execution_id = "execution_id", approver = "approver?", digest = "token_digest", actor = "actor" },
+  args = {
+    waitpoint_id = "waitpoint_id", execution_id = "execution_id", approver = "approver?", digest = "token_digest",
+    actor = "actor",
+  },
   reply = { reissued = { expires_at = "time_ms?", uses_left = "count?" } },
   errs = { "waitpoint_not_found", "waitpoint_not_open" },
   call = function(tx, a)
@@ -11283,8 +12317,12 @@ define.fn {
     for _, token in ipairs(tokens) do
       if (token[2] or nil) == a.approver then found = token end
     end
-    if found == nil and #tokens > 0 then return reply.err("invalid_argument", { field = "approver", problem = "is not an approver of this waitpoint" }) end
-    if found and found[1] == a.digest then return reply.ok("reissued", { expires_at = w.expires, uses_left = found[3] or nil }) end
+    if found == nil and #tokens > 0 then
+      return reply.err("invalid_argument", { field = "approver", problem = "is not an approver of this waitpoint" })
+    end
+    if found and found[1] == a.digest then
+      return reply.ok("reissued", { expires_at = w.expires, uses_left = found[3] or nil })
+    end
     if found == nil then
       found = { a.digest, a.approver or false, w.uses or false, false }
       tokens[1] = found
@@ -11324,7 +12362,8 @@ end
 
 define.fn {
   name = "ff_list_waitpoints",
-  doc = "Open waitpoints of this partition, oldest first: the inbox of whoever is asked. `more` says whether to go on after `last`.",
+  doc = "Open waitpoints of this partition, oldest first: the inbox of whoever is asked. `more` says whether to go on "
+    .. "after `last`.",
   flags = { "no-writes" },
   args = { namespace = "namespace?", after = "waitpoint_position?", limit = "list_limit" },
   reply = { page = { items = "[waitpoint]", last = "waitpoint_position?", more = "bool" } },
@@ -11335,10 +12374,14 @@ define.fn {
     for _, item in ipairs(tx:zlowest(keys.inbox(tx), from, "+inf", a.limit + 1)) do entries[#entries + 1] = item end
     local items, last = {}, nil
     for i, entry in ipairs(entries) do
-      if #items >= a.limit or i > limits.list_looks_max then return reply.ok("page", { items = items, last = last, more = true }) end
+      if #items >= a.limit or i > limits.list_looks_max then
+        return reply.ok("page", { items = items, last = last, more = true })
+      end
       local w = waitpoint.load(tx, entry.member)
       local rec = w and execution.load(tx, w.exec)
-      if rec and (a.namespace == nil or execution.namespace(rec) == a.namespace) then items[#items + 1] = view.typed(rec, w) end
+      if rec and (a.namespace == nil or execution.namespace(rec) == a.namespace) then
+        items[#items + 1] = view.typed(rec, w)
+      end
       last = { created_at = entry.score, waitpoint_id = entry.member }
     end
     return reply.ok("page", { items = items, last = last, more = #entries > a.limit })
@@ -11404,7 +12447,8 @@ local execution = require "record.execution"
 local fence = require "record.fence"
 local frames = require "record.frames"
 
--- The number of the batch's first frame, and how many of its frames were written before: a lost reply is answered again.
+-- The number of the batch's first frame, and how many of its frames were written before: a lost reply is answered
+-- again.
 local function already_written(f, a)
   local first = a.first_sequence or f.next
   if a.request_id and f.request == a.request_id then first = f.request_first end
@@ -11413,23 +12457,34 @@ end
 
 define.fn {
   name = "ff_append_frames",
-  doc = "Appends frames to the running attempt's stream. A sequence or a request already seen answers its ids; `summary` replaces the folded document when its version is the current one.",
+  doc = "Appends frames to the running attempt's stream. A sequence or a request already seen answers its ids; "
+    .. "`summary` replaces the folded document when its version is the current one.",
   flags = {},
-  args = { execution_id = "execution_id", fence = "fence", frames = "new_frames", first_sequence = "count?", request_id = "request_id?", summary = "new_summary?" },
+  args = {
+    execution_id = "execution_id", fence = "fence", frames = "new_frames", first_sequence = "count?",
+    request_id = "request_id?", summary = "new_summary?",
+  },
   reply = { appended = { ids = "[stream_id]", next_sequence = "count", replayed = "bool" } },
-  errs = { "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked", "frames_missing", "summary_changed" },
+  errs = {
+    "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked", "frames_missing",
+    "summary_changed",
+  },
   call = function(tx, a)
     local rec = execution.load(tx, a.execution_id)
     local refusal = fence.check(rec, a.fence, tx.now)
     if refusal then return refusal end
     if #a.frames == 0 then return reply.err("invalid_argument", { field = "frames", problem = "must hold a frame" }) end
     local f = frames.state(rec)
-    if a.first_sequence and a.first_sequence > f.next then return reply.err("frames_missing", { field = "first_sequence", expected = f.next }) end
+    if a.first_sequence and a.first_sequence > f.next then
+      return reply.err("frames_missing", { field = "first_sequence", expected = f.next })
+    end
     local first, known = already_written(f, a)
     local ids = {}
     for i = 1, known do ids[i] = frames.id(rec, first + i - 1) end
     if known == #a.frames then return reply.ok("appended", { ids = ids, next_sequence = f.next, replayed = true }) end
-    if a.summary and a.summary.version ~= f.version then return reply.err("summary_changed", { version = f.version }) end
+    if a.summary and a.summary.version ~= f.version then
+      return reply.err("summary_changed", { version = f.version })
+    end
     local fresh = {}
     for i = known + 1, #a.frames do fresh[#fresh + 1] = a.frames[i] end
     for _, id in ipairs(frames.append(tx, rec, fresh, a.request_id, first)) do ids[#ids + 1] = id end
@@ -11466,16 +12521,26 @@ local function bounds(tx, rec, found, a)
 end
 
 -- How a stream ends that no attempt ever wrote to, by the outcome of its execution.
-local ends_without_attempt = { failed = "failed", cancelled = "cancelled", expired = "interrupted", skipped = "cancelled", success = "succeeded" }
+local ends_without_attempt = {
+  failed = "failed", cancelled = "cancelled", expired = "interrupted", skipped = "cancelled", success = "succeeded",
+}
 
 define.fn {
   name = "ff_read_stream",
-  doc = "Frames of one attempt after an id, or from and to ids included; a time stands for the frames written then; the latest attempt when none is named. One call answers a page of bounded size; `more` says whether to go on after the last id.",
+  doc = "Frames of one attempt after an id, or from and to ids included; a time stands for the frames written then; "
+    .. "the latest attempt when none is named. One call answers a page of bounded size; `more` says whether to go on "
+    .. "after the last id.",
   flags = { "no-writes" },
   weight = "limit",
-  args = { execution_id = "execution_id", attempt_index = "attempt_index?", after = "stream_id?", from = "stream_id?", to = "stream_id?", limit = "stream_limit" },
+  args = {
+    execution_id = "execution_id", attempt_index = "attempt_index?", after = "stream_id?", from = "stream_id?",
+    to = "stream_id?", limit = "stream_limit",
+  },
   reply = {
-    page = { frames = "[frame]", more = "bool", attempt_index = "attempt_index?", latest_attempt = "attempt_index?", terminal = "bool", closed_at = "time_ms?", closed_reason = "attempt_state?" },
+    page = {
+      frames = "[frame]", more = "bool", attempt_index = "attempt_index?", latest_attempt = "attempt_index?",
+      terminal = "bool", closed_at = "time_ms?", closed_reason = "attempt_state?",
+    },
   },
   errs = { "execution_not_found", "attempt_not_found" },
   call = function(tx, a)
@@ -11485,7 +12550,9 @@ define.fn {
     local page = { frames = {}, more = false, latest_attempt = rec.attempt, terminal = rec.phase == "terminal" }
     if found == nil then
       -- An attempt yet to come has an empty stream; only one that cannot come is unknown.
-      if a.attempt_index and a.attempt_index > (rec.attempt or -1) + 1 then return reply.err("attempt_not_found", { attempt_index = a.attempt_index }) end
+      if a.attempt_index and a.attempt_index > (rec.attempt or -1) + 1 then
+        return reply.err("attempt_not_found", { attempt_index = a.attempt_index })
+      end
       if page.terminal then page.closed_at, page.closed_reason = rec.ended, ends_without_attempt[rec.outcome] end
       return reply.ok("page", page)
     end
@@ -11534,7 +12601,8 @@ local execution = require "record.execution"
 
 define.fn {
   name = "ff_follow_stream",
-  doc = "Marks an execution whose stream someone follows, so that the end of an attempt and the start of the next are announced.",
+  doc = "Marks an execution whose stream someone follows, so that the end of an attempt and the start of the next are "
+    .. "announced.",
   flags = { "allow-oom" },
   args = { execution_id = "execution_id" },
   reply = { following = {} },
@@ -11565,11 +12633,14 @@ local week_ms = 604800000
 
 local function create(tx, n)
   local f = flow.new(n.flow_id)
-  f.namespace, f.kind, f.policy, f.digest, f.parent = n.namespace, n.kind, n.on_member_failure, n.body_digest, n.parent_id
+  f.namespace, f.kind, f.policy, f.digest, f.parent =
+    n.namespace, n.kind, n.on_member_failure, n.body_digest, n.parent_id
   f.webhook = n.completion_webhook
   f.created, f.touched, f.retention = tx.now, tx.now, n.retention_ms or week_ms
   f.deadline = n.deadline_at or (n.deadline_ms and tx.now + n.deadline_ms) or nil
-  if n.default_lane or n.default_retry or n.budgets then f.defaults = flow.pack_defaults(n.default_lane, n.default_retry, n.budgets) end
+  if n.default_lane or n.default_retry or n.budgets then
+    f.defaults = flow.pack_defaults(n.default_lane, n.default_retry, n.budgets)
+  end
   tx:zadd(keys.flows(tx), tx.now, f.id)
   flow.save(tx, f)
   event.of_flow(tx, f, "flow.created")
@@ -11578,15 +12649,29 @@ end
 
 define.fn {
   name = "ff_submit_flow",
-  doc = "Creates a flow with its first members and the edges between them, each leading to a member listed later. Members are hidden until the flow is sealed; `seal` does it in the same call. The same id with the same body answers the first one.",
+  doc = "Creates a flow with its first members and the edges between them, each leading to a member listed later. "
+    .. "Members are hidden until the flow is sealed; `seal` does it in the same call. The same id with the same body "
+    .. "answers the first one.",
   flags = {},
   args = { flow = "new_flow", members = "new_members", edges = "new_edges", seal = "bool" },
   reply = { created = { flow = "flow" }, duplicate = { flow = "flow" } },
-  errs = { "try_again", "execution_not_found", "flow_not_found", "idempotency_conflict", "lane_disabled", "lane_full", "lane_unseen", "lane_depth_needed", "capability_invalid", "cycle_detected", "flow_full", "flow_changed", "member_started" },
+  errs = {
+    "try_again", "execution_not_found", "flow_not_found", "idempotency_conflict", "lane_disabled", "lane_full",
+    "lane_unseen", "lane_depth_needed", "capability_invalid", "cycle_detected", "flow_full", "flow_changed",
+    "member_started",
+  },
   call = function(tx, a)
     local n = a.flow
-    if n.deadline_at and n.deadline_ms then return reply.err("invalid_argument", { field = "flow.deadline_ms", problem = "give deadline_at or deadline_ms, not both" }) end
-    if n.parent_id and a.seal then return reply.err("invalid_argument", { field = "seal", problem = "a flow that runs in place of a member is sealed when the member's turn comes" }) end
+    if n.deadline_at and n.deadline_ms then
+      return reply.err("invalid_argument", {
+        field = "flow.deadline_ms", problem = "give deadline_at or deadline_ms, not both",
+      })
+    end
+    if n.parent_id and a.seal then
+      return reply.err("invalid_argument", {
+        field = "seal", problem = "a flow that runs in place of a member is sealed when the member's turn comes",
+      })
+    end
     local known = flow.load(tx, n.flow_id)
     if known then
       -- One of another namespace is nobody's to know about.
@@ -11621,11 +12706,16 @@ local walk = require "transition.walk"
 
 define.fn {
   name = "ff_add_members",
-  doc = "Adds members with the edges into them, whole or not at all; a member of a sealed flow can run as soon as its edges let it. A known key with the same body is answered again.",
+  doc = "Adds members with the edges into them, whole or not at all; a member of a sealed flow can run as soon as its "
+    .. "edges let it. A known key with the same body is answered again.",
   flags = {},
   args = { flow_id = "flow_id", members = "new_members", edges = "new_edges" },
   reply = { added = { items = "[added_member]", version = "count" } },
-  errs = { "flow_not_found", "flow_terminal", "execution_not_found", "idempotency_conflict", "lane_disabled", "lane_full", "lane_unseen", "lane_depth_needed", "capability_invalid", "cycle_detected", "flow_full", "flow_changed", "member_started" },
+  errs = {
+    "flow_not_found", "flow_terminal", "execution_not_found", "idempotency_conflict", "lane_disabled", "lane_full",
+    "lane_unseen", "lane_depth_needed", "capability_invalid", "cycle_detected", "flow_full", "flow_changed",
+    "member_started",
+  },
   call = function(tx, a)
     local f = flow.find(tx, a.flow_id)
     local refusal = grow.refusal(f)
@@ -11649,7 +12739,9 @@ define.fn {
     end)
     local items = {}
     for i, one in ipairs(made) do
-      items[i] = { key = one.rec.key, execution_id = one.id, state = execution.member_state(one.rec), duplicate = one.duplicate }
+      items[i] = {
+        key = one.rec.key, execution_id = one.id, state = execution.member_state(one.rec), duplicate = one.duplicate,
+      }
     end
     return reply.ok("added", { items = items, version = f.version })
   end,
@@ -11665,11 +12757,14 @@ local reply = require "lib.reply"
 
 define.fn {
   name = "ff_add_edges",
-  doc = "Adds edges between members that are there. `version` is that of the graph the caller checked for cycles; without it every edge must lead to a later member of an unsealed flow.",
+  doc = "Adds edges between members that are there. `version` is that of the graph the caller checked for cycles; "
+    .. "without it every edge must lead to a later member of an unsealed flow.",
   flags = {},
   args = { flow_id = "flow_id", edges = "new_edges", version = "count?" },
   reply = { added = { count = "count", version = "count" } },
-  errs = { "flow_not_found", "flow_terminal", "flow_changed", "member_started", "cycle_detected", "idempotency_conflict" },
+  errs = {
+    "flow_not_found", "flow_terminal", "flow_changed", "member_started", "cycle_detected", "idempotency_conflict",
+  },
   call = function(tx, a)
     local f = flow.find(tx, a.flow_id)
     local refusal = grow.refusal(f)
@@ -11694,7 +12789,8 @@ local walk = require "transition.walk"
 
 define.fn {
   name = "ff_seal_flow",
-  doc = "Releases the members a flow holds: the first in this call, the rest in a walk that is owed. The flow may still grow.",
+  doc = "Releases the members a flow holds: the first in this call, the rest in a walk that is owed. The flow may "
+    .. "still grow.",
   flags = {},
   args = { flow_id = "flow_id" },
   reply = { sealed = { flow = "flow" }, already = { flow = "flow" } },
@@ -11702,7 +12798,11 @@ define.fn {
   call = function(tx, a)
     local f = flow.find(tx, a.flow_id)
     if f == nil then return reply.err("flow_not_found") end
-    if f.parent then return reply.err("invalid_argument", { field = "flow_id", problem = "is sealed when the turn of its member " .. f.parent .. " comes" }) end
+    if f.parent then
+      return reply.err("invalid_argument", {
+        field = "flow_id", problem = "is sealed when the turn of its member " .. f.parent .. " comes",
+      })
+    end
     if f.sealed then return reply.ok("already", { flow = flow.typed(f) }) end
     walk.seal(tx, f)
     return reply.ok("sealed", { flow = flow.typed(f) })
@@ -11720,7 +12820,8 @@ local walk = require "transition.walk"
 
 define.fn {
   name = "ff_cancel_flow",
-  doc = "Cancels a flow: from this call on none of its members can be claimed. Members are cancelled in a walk, the first ones here; running ones end at once under cancel_all and finish under the other policies.",
+  doc = "Cancels a flow: from this call on none of its members can be claimed. Members are cancelled in a walk, the "
+    .. "first ones here; running ones end at once under cancel_all and finish under the other policies.",
   flags = { "allow-oom" },
   args = { flow_id = "flow_id", policy = "cancel_policy", actor = "actor", reason = "reason?" },
   reply = { cancelled = { flow = "flow", more = "bool" }, already = { flow = "flow" } },
@@ -11729,7 +12830,10 @@ define.fn {
     local f = flow.find(tx, a.flow_id)
     if f == nil then return reply.err("flow_not_found") end
     if f.stop or f.outcome then return reply.ok("already", { flow = flow.typed(f) }) end
-    stop.flow(tx, f, { policy = a.policy, reason = a.reason, actor = a.actor, outcome = "cancelled", data = { "actor", a.actor, "reason", a.reason or "", "policy", a.policy } })
+    stop.flow(tx, f, {
+      policy = a.policy, reason = a.reason, actor = a.actor, outcome = "cancelled",
+      data = { "actor", a.actor, "reason", a.reason or "", "policy", a.policy },
+    })
     local more = walk.step(tx, f, limits.batch_max)
     return reply.ok("cancelled", { flow = flow.typed(f), more = more and f.walk == "cancel" })
   end,
@@ -11814,8 +12918,9 @@ local reply = require "lib.reply"
 
 local function member(rec)
   return {
-    key = rec.key, execution_id = rec.id, number = rec.number, state = execution.member_state(rec), kind = rec.kind, lane = execution.lane(rec), inbound = rec.inbound,
-    nested = rec.nested, edges_in = dependencies.load(rec).total, edges_out = rec.outs or 0,
+    key = rec.key, execution_id = rec.id, number = rec.number, state = execution.member_state(rec), kind = rec.kind,
+    lane = execution.lane(rec), inbound = rec.inbound, nested = rec.nested, edges_in = dependencies.load(rec).total,
+    edges_out = rec.outs or 0,
   }
 end
 
@@ -11830,7 +12935,8 @@ end
 
 define.fn {
   name = "ff_read_flow",
-  doc = "Members of a flow in the order they were added, a page at a time, with the edges out of them when asked for; `next` is where to go on.",
+  doc = "Members of a flow in the order they were added, a page at a time, with the edges out of them when asked for; "
+    .. "`next` is where to go on.",
   flags = { "no-writes" },
   weight = "limit",
   args = { flow_id = "flow_id", after = "graph_position?", limit = "list_limit", edges = "bool" },
@@ -11878,10 +12984,13 @@ local reply = require "lib.reply"
 
 define.fn {
   name = "ff_list_flows",
-  doc = "Flows of this partition, newest first, that match every filter given; a page may be short, `more` says whether to go on after `last`.",
+  doc = "Flows of this partition, newest first, that match every filter given; a page may be short, `more` says "
+    .. "whether to go on after `last`.",
   flags = { "no-writes" },
   weight = "limit",
-  args = { namespace = "namespace?", kind = "kind?", state = "flow_state?", after = "flow_position?", limit = "list_limit" },
+  args = {
+    namespace = "namespace?", kind = "kind?", state = "flow_state?", after = "flow_position?", limit = "list_limit",
+  },
   reply = { page = { items = "[flow]", last = "flow_position?", more = "bool" } },
   errs = {},
   call = function(tx, a)
@@ -11898,7 +13007,9 @@ define.fn {
           break
         end
         local f = flow.find(tx, item.member)
-        if f and (a.namespace == nil or f.namespace == a.namespace) and (a.kind == nil or f.kind == a.kind) and (a.state == nil or flow.state(f) == a.state) then
+        if f and (a.namespace == nil or f.namespace == a.namespace) and (a.kind == nil or f.kind == a.kind)
+          and (a.state == nil or flow.state(f) == a.state)
+        then
           items[#items + 1] = flow.typed(f)
         end
         last = { created_at = item.score, flow_id = item.member }
@@ -11924,10 +13035,13 @@ local submit = require "transition.submit"
 local function spawn(tx, rec, k, c, at)
   local s = c.submission
   if string.sub(s.execution_id, -4) ~= string.sub(rec.id, -4) then
-    return nil, reply.err("invalid_argument", { field = at .. ".submission.execution_id", problem = "must end like the parent's id: they share a partition" })
+    return nil, reply.err("invalid_argument", {
+      field = at .. ".submission.execution_id", problem = "must end like the parent's id: they share a partition",
+    })
   end
   local place = {
-    parent_id = rec.id, key = c.key, number = k.total + 1, parent_close = c.parent_close or "cancel_children", budgets = asks.of(rec).budgets, deadline = rec.deadline,
+    parent_id = rec.id, key = c.key, number = k.total + 1, parent_close = c.parent_close or "cancel_children",
+    budgets = asks.of(rec).budgets, deadline = rec.deadline,
   }
   local answer = submit.repeated(tx, s, place)
   if answer and answer.err then return nil, answer end
@@ -11944,13 +13058,15 @@ end
 
 define.fn {
   name = "ff_spawn_children",
-  doc = "Submits children of a running execution, all or none; each shares its parent's budgets and deadline. A known id or key is answered again.",
+  doc = "Submits children of a running execution, all or none; each shares its parent's budgets and deadline. A known "
+    .. "id or key is answered again.",
   flags = {},
   args = { execution_id = "execution_id", fence = "fence", children = "new_children" },
   reply = { spawned = { items = "[submitted]" } },
   errs = {
-    "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked", "idempotency_conflict", "lane_disabled", "lane_full", "lane_unseen",
-    "lane_depth_needed", "capability_invalid", "flow_full",
+    "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked",
+    "idempotency_conflict", "lane_disabled", "lane_full", "lane_unseen", "lane_depth_needed", "capability_invalid",
+    "flow_full",
   },
   call = function(tx, a)
     local rec = execution.load(tx, a.execution_id)
@@ -11981,7 +13097,8 @@ local runnable = require "transition.runnable"
 
 define.fn {
   name = "ff_wait_children",
-  doc = "Sets the running attempt aside until every child has ended; the next claim continues it with their outcomes. When all have ended already the lease stays, unless `aside` says that the attempt lets go of it all the same.",
+  doc = "Sets the running attempt aside until every child has ended; the next claim continues it with their outcomes. "
+    .. "When all have ended already the lease stays, unless `aside` says that the attempt lets go of it all the same.",
   flags = { "allow-oom" },
   args = { execution_id = "execution_id", fence = "fence", wait_id = "suspension_id", aside = "bool?" },
   reply = { waiting = { open = "count" }, ended = { children = "[child]", more = "bool" } },
@@ -12018,7 +13135,8 @@ local reply = require "lib.reply"
 
 define.fn {
   name = "ff_read_children",
-  doc = "The children of an execution in the order they were spawned, a page at a time; `next` is the number to go on from.",
+  doc = "The children of an execution in the order they were spawned, a page at a time; `next` is the number to go on "
+    .. "from.",
   flags = { "no-writes" },
   weight = "limit",
   args = { execution_id = "execution_id", from = "count?", limit = "list_limit" },
@@ -12034,8 +13152,8 @@ define.fn {
 end
 
 source["index.receivers"] = function(require, LIBRARY)
--- Webhooks in line: each receiver (scheme, host and port) has a line of its own, and the list of receivers goes by the heads of
--- their lines. A receiver that does not answer therefore stands in nobody else's way.
+-- Webhooks in line: each receiver (scheme, host and port) has a line of its own, and the list of receivers goes by the
+-- heads of their lines. A receiver that does not answer therefore stands in nobody else's way.
 local keys = require "lib.keys"
 
 local receivers = {}
@@ -12068,7 +13186,8 @@ function receivers.move(tx, receiver, id, due)
   keep_head(tx, receiver, head)
 end
 
--- Takes at most `count` entries that are due; nobody else gets them before `again`. Answers their ids and the head of the line.
+-- Takes at most `count` entries that are due; nobody else gets them before `again`. Answers their ids and the head of
+-- the line.
 function receivers.take(tx, receiver, count, again)
   local line, ids, head = keys.receiver(tx, receiver), {}, nil
   for i, entry in ipairs(tx:zlowest(line, "-inf", "+inf", count + 1)) do
@@ -12088,8 +13207,8 @@ return receivers
 end
 
 source["record.webhook"] = function(require, LIBRARY)
--- A webhook that is owed because an execution or a flow has ended: what it says, where it goes, how often it was tried. It says what
--- was so at that end, so it outlives whatever it tells of, and leaves when it was delivered or given up.
+-- A webhook that is owed because an execution or a flow has ended: what it says, where it goes, how often it was tried.
+-- It says what was so at that end, so it outlives whatever it tells of, and leaves when it was delivered or given up.
 local event = require "lib.event"
 local ids = require "lib.id"
 local keys = require "lib.keys"
@@ -12101,7 +13220,8 @@ local webhook = {}
 
 local open, close = packed.open_webhook, packed.close_webhook
 
--- What the record that ended keeps of its webhook: { id, how many it had, state, tries, owed at, updated at, next try, status, error }.
+-- What the record that ended keeps of its webhook: { id, how many it had, state, tries, owed at, updated at, next try,
+-- status, error }.
 local function kept(id, number, state, d, now)
   return cmsgpack.pack({ id, number, state, d.tries, d.owed, now, d.due or false, d.status or false, d.error or false })
 end
@@ -12115,12 +13235,14 @@ function webhook.status(hook)
   }
 end
 
--- `of` says what ended: an execution or a flow. `said` is a list: type, namespace, lane, kind, flow, outcome, failure, tags,
--- attempt, replays. Answers what the record that ended keeps.
+-- `of` says what ended: an execution or a flow. `said` is a list: type, namespace, lane, kind, flow, outcome, failure,
+-- tags, attempt, replays. Answers what the record that ended keeps.
 local function owe(tx, of, owner, url, hook, said)
   local number = hook and cmsgpack.unpack(hook)[2] + 1 or 1
   local id = ids.derived(owner, string.format("%.0f", number), string.format("%.0f", tx.now))
-  tx:put(keys.webhook(tx, id), { of = of, owner = owner, url = url, said = cmsgpack.pack(said), owed = tx.now, due = tx.now, tries = 0 }, close)
+  tx:put(keys.webhook(tx, id), {
+    of = of, owner = owner, url = url, said = cmsgpack.pack(said), owed = tx.now, due = tx.now, tries = 0,
+  }, close)
   receivers.add(tx, receivers.of(url), id, tx.now)
   tx:announce("webhook")
   return kept(id, number, "pending", { tries = 0, owed = tx.now, due = tx.now }, tx.now)
@@ -12131,13 +13253,16 @@ function webhook.of_execution(tx, rec, kind)
   local namespace, lane = string.match(rec.path, "^([^/]+)/(.+)$")
   return owe(tx, "execution", rec.id, rec.webhook, rec.hook, {
     kind, namespace, lane, rec.kind, rec.flow_id or false, rec.outcome,
-    rec.failure and cmsgpack.unpack(rec.failure) or false, rec.tags and cmsgpack.unpack(rec.tags) or {}, rec.attempt or false, rec.replays or 0,
+    rec.failure and cmsgpack.unpack(rec.failure) or false, rec.tags and cmsgpack.unpack(rec.tags) or {},
+    rec.attempt or false, rec.replays or 0,
   })
 end
 
 -- Owes the end of a flow.
 function webhook.of_flow(tx, f)
-  return owe(tx, "flow", f.id, f.webhook, f.hook, { "flow." .. f.outcome, f.namespace, false, f.kind, f.id, f.outcome, false, {}, false, 0 })
+  return owe(tx, "flow", f.id, f.webhook, f.hook, {
+    "flow." .. f.outcome, f.namespace, false, f.kind, f.id, f.outcome, false, {}, false, 0,
+  })
 end
 
 function webhook.load(tx, id)
@@ -12160,14 +13285,15 @@ function webhook.typed(d)
   local tags = {}
   for i = 1, #s[8], 2 do tags[s[8][i]] = s[8][i + 1] end
   return {
-    delivery_id = d.id, tries = d.tries, receiver = d.receiver, url = d.url, type = s[1], at = d.owed, namespace = s[2], lane = s[3] or nil, kind = s[4],
-    execution_id = d.of == "execution" and d.owner or nil, flow_id = s[5] or nil, outcome = s[6],
-    failure = s[7] and { reason = s[7][1], category = s[7][2] } or nil, tags = tags, attempt_index = s[9] or nil, replay_count = s[10],
+    delivery_id = d.id, tries = d.tries, receiver = d.receiver, url = d.url, type = s[1], at = d.owed, namespace = s[2],
+    lane = s[3] or nil, kind = s[4], execution_id = d.of == "execution" and d.owner or nil, flow_id = s[5] or nil,
+    outcome = s[6], failure = s[7] and { reason = s[7][1], category = s[7][2] } or nil, tags = tags,
+    attempt_index = s[9] or nil, replay_count = s[10],
   }
 end
 
--- When the next try is due after one that failed, or nil when it is given up. A receiver may ask for more patience than there is,
--- never for less.
+-- When the next try is due after one that failed, or nil when it is given up. A receiver may ask for more patience than
+-- there is, never for less.
 function webhook.again_at(tx, d, retry_after_ms, draw)
   if d.tries >= limits.webhook_tries_max then return nil end
   local delay = limits.webhook_delay_ms_min
@@ -12224,7 +13350,9 @@ local receivers = require "index.receivers"
 
 define.fn {
   name = "ff_take_webhooks",
-  doc = "Webhooks that are due, to be tried by the caller and by nobody else for a while. `in_flight` says how many tries each receiver is busy with, `each` how many it may be. `held` says that more is due for receivers that are busy, `more` that more is due for others.",
+  doc = "Webhooks that are due, to be tried by the caller and by nobody else for a while. `in_flight` says how many "
+    .. "tries each receiver is busy with, `each` how many it may be. `held` says that more is due for receivers that "
+    .. "are busy, `more` that more is due for others.",
   flags = { "allow-oom" },
   args = { limit = "batch_size", each = "per_receiver", in_flight = "in_flight" },
   reply = { taken = { items = "[webhook]", more = "bool", held = "bool", next_at = "time_ms?", now = "time_ms" } },
@@ -12277,9 +13405,14 @@ local webhook = require "record.webhook"
 
 define.fn {
   name = "ff_note_webhook",
-  doc = "Says what the try of this number came to: the webhook leaves when it was delivered, refused or has failed for too long, and is tried again otherwise. A failure of a try that is not the last one begun counts for nothing; a delivery always does.",
+  doc = "Says what the try of this number came to: the webhook leaves when it was delivered, refused or has failed for "
+    .. "too long, and is tried again otherwise. A failure of a try that is not the last one begun counts for nothing; "
+    .. "a delivery always does.",
   flags = { "allow-oom" },
-  args = { delivery_id = "delivery_id", tries = "count", result = "webhook_result", status = "http_status?", error = "webhook_error?", retry_after_ms = "duration_ms?", draw = "permille" },
+  args = {
+    delivery_id = "delivery_id", tries = "count", result = "webhook_result", status = "http_status?",
+    error = "webhook_error?", retry_after_ms = "duration_ms?", draw = "permille",
+  },
   reply = { delivered = {}, failed = {}, put_off = { next_at = "time_ms", now = "time_ms" }, stale = {} },
   errs = {},
   call = function(tx, a, now)
@@ -12317,7 +13450,9 @@ define.fn {
   errs = { "execution_not_found", "flow_not_found" },
   call = function(tx, a)
     if (a.execution_id == nil) == (a.flow_id == nil) then
-      return reply.err("invalid_argument", { field = "execution_id", problem = "give execution_id or flow_id, one of them" })
+      return reply.err("invalid_argument", {
+        field = "execution_id", problem = "give execution_id or flow_id, one of them",
+      })
     end
     local rec, missing
     if a.execution_id then
@@ -12338,7 +13473,8 @@ local reply = require "lib.reply"
 
 define.fn {
   name = "ff_note_keys",
-  doc = "Notes the ids of a process's token keys, never the keys. A process that shares no id with what is noted is told: its tokens would be nobody else's.",
+  doc = "Notes the ids of a process's token keys, never the keys. A process that shares no id with what is noted is "
+    .. "told: its tokens would be nobody else's.",
   flags = { "allow-oom" },
   args = { key_ids = "key_ids", gone = "key_ids?" },
   reply = { noted = { key_ids = "key_ids" }, foreign = { key_ids = "key_ids" } },
@@ -12374,7 +13510,8 @@ local reply = require "lib.reply"
 
 define.fn {
   name = "ff_record_action",
-  doc = "Records what an operator did that changes no record of its own: the keys are not in the store, and a repair has no one place.",
+  doc = "Records what an operator did that changes no record of its own: the keys are not in the store, and a repair "
+    .. "has no one place.",
   flags = { "allow-oom" },
   args = { action = "recorded_action", actor = "actor", key_id = "key_id?" },
   reply = { recorded = {} },
@@ -12418,8 +13555,9 @@ end
 -- The typed form: without the digest.
 function access.typed(record)
   return {
-    access_id = record.access_id, name = record.name, roles = record.roles, namespaces = record.namespaces, lanes = record.lanes,
-    capabilities = record.capabilities, created_at = record.created_at, created_by = record.created_by, expires_at = record.expires_at,
+    access_id = record.access_id, name = record.name, roles = record.roles, namespaces = record.namespaces,
+    lanes = record.lanes, capabilities = record.capabilities, created_at = record.created_at,
+    created_by = record.created_by, expires_at = record.expires_at,
   }
 end
 
@@ -12444,17 +13582,23 @@ define.fn {
   doc = "Lets the bearer of a token act: its roles, and where. Only the token's digest is kept.",
   flags = {},
   args = {
-    access_id = "uuid", digest = "token_digest", name = "access_name", roles = "roles", namespaces = "namespaces?", lanes = "lane_names?",
-    capabilities = "capabilities?", expires_at = "time_ms?", actor = "actor",
+    access_id = "uuid", digest = "token_digest", name = "access_name", roles = "roles", namespaces = "namespaces?",
+    lanes = "lane_names?", capabilities = "capabilities?", expires_at = "time_ms?", actor = "actor",
   },
   reply = { granted = { access = "access" } },
   errs = { "idempotency_conflict" },
   call = function(tx, a, now)
-    if #a.roles == 0 then return reply.err("invalid_argument", { field = "roles", problem = "must name at least one role" }) end
-    for _, field in ipairs { "namespaces", "lanes" } do
-      if a[field] and #a[field] == 0 then return reply.err("invalid_argument", { field = field, problem = "must name at least one, or be absent" }) end
+    if #a.roles == 0 then
+      return reply.err("invalid_argument", { field = "roles", problem = "must name at least one role" })
     end
-    if a.expires_at and a.expires_at <= now then return reply.err("invalid_argument", { field = "expires_at", problem = "has passed" }) end
+    for _, field in ipairs { "namespaces", "lanes" } do
+      if a[field] and #a[field] == 0 then
+        return reply.err("invalid_argument", { field = field, problem = "must name at least one, or be absent" })
+      end
+    end
+    if a.expires_at and a.expires_at <= now then
+      return reply.err("invalid_argument", { field = "expires_at", problem = "has passed" })
+    end
     local known = access.load(tx, a.access_id)
     if known then
       if not same(known, a) then return reply.err("idempotency_conflict", { access_id = a.access_id }) end
@@ -12463,14 +13607,17 @@ define.fn {
     local taken = tx:hget(keys.access_digests(tx), a.digest)
     if taken then return reply.err("idempotency_conflict", { access_id = taken }) end
     if tx:hlen(keys.access(tx)) >= limits.accesses_max then
-      return reply.err("invalid_argument", { field = "access_id", problem = string.format("there are %d tokens already", limits.accesses_max) })
+      return reply.err("invalid_argument", {
+        field = "access_id", problem = string.format("there are %d tokens already", limits.accesses_max),
+      })
     end
     local record = {
-      access_id = a.access_id, digest = a.digest, name = a.name, roles = a.roles, namespaces = a.namespaces, lanes = a.lanes,
-      capabilities = a.capabilities, created_at = now, created_by = a.actor, expires_at = a.expires_at,
+      access_id = a.access_id, digest = a.digest, name = a.name, roles = a.roles, namespaces = a.namespaces,
+      lanes = a.lanes, capabilities = a.capabilities, created_at = now, created_by = a.actor, expires_at = a.expires_at,
     }
     access.save(tx, record)
-    event.of_fleet(tx, "operator.token_created", nil, nil, nil, "access_id", a.access_id, "name", a.name, "roles", table.concat(a.roles, " "), "actor", a.actor)
+    event.of_fleet(tx, "operator.token_created", nil, nil, nil, "access_id", a.access_id, "name", a.name,
+      "roles", table.concat(a.roles, " "), "actor", a.actor)
     return reply.ok("granted", { access = access.typed(record) })
   end,
 }
@@ -12541,7 +13688,8 @@ define.fn {
     local record = access.load(tx, a.access_id)
     if record == nil then return reply.err("access_not_found", { access_id = a.access_id }) end
     access.remove(tx, record)
-    event.of_fleet(tx, "operator.token_revoked", nil, nil, nil, "access_id", a.access_id, "name", record.name, "actor", a.actor)
+    event.of_fleet(tx, "operator.token_revoked", nil, nil, nil, "access_id", a.access_id, "name", record.name,
+      "actor", a.actor)
     tx:announce("access")
     return reply.ok("revoked", { access = access.typed(record) })
   end,
@@ -12556,7 +13704,8 @@ local holders = require "index.holders"
 
 define.fn {
   name = "ff_set_capacity",
-  doc = "Says how many holders a holder set has room for; without a limit it takes all. An older version never replaces a newer one.",
+  doc = "Says how many holders a holder set has room for; without a limit it takes all. An older version never "
+    .. "replaces a newer one.",
   flags = { "allow-oom" },
   args = { set = "holder_set", limit = "max_active?", version = "count" },
   reply = { set = { held = "count" }, newer = { version = "count" } },
@@ -12582,7 +13731,8 @@ local holders = require "index.holders"
 
 define.fn {
   name = "ff_admit_holders",
-  doc = "Enters holders into a holder set, in order, as far as there is room, each until its deadline; who is in it already stays. `counted` enters executions that run already, room or not.",
+  doc = "Enters holders into a holder set, in order, as far as there is room, each until its deadline; who is in it "
+    .. "already stays. `counted` enters executions that run already, room or not.",
   flags = { "allow-oom" },
   args = { set = "holder_set", holders = "candidates", counted = "bool?" },
   reply = { admitted = { holder_ids = "[holder_id]", held = "count", limit = "max_active?" } },
@@ -12617,7 +13767,8 @@ local holders = require "index.holders"
 
 define.fn {
   name = "ff_confirm_holders",
-  doc = "Moves the deadlines of holders whose executions were asked for: without one they stay until released. Who has left does not come back.",
+  doc = "Moves the deadlines of holders whose executions were asked for: without one they stay until released. Who has "
+    .. "left does not come back.",
   flags = { "allow-oom" },
   args = { set = "holder_set", holders = "holders" },
   reply = { confirmed = { count = "count" } },
@@ -12683,7 +13834,9 @@ define.fn {
   doc = "Who is in a holder set, the earliest deadline first and those without one last, and how much room it has.",
   flags = { "no-writes" },
   args = { set = "holder_set", offset = "count", limit = "list_limit" },
-  reply = { holders = { items = "[holder]", held = "count", capacity = "max_active?", version = "count?", now = "time_ms" } },
+  reply = {
+    holders = { items = "[holder]", held = "count", capacity = "max_active?", version = "count?", now = "time_ms" },
+  },
   errs = {},
   call = function(tx, a)
     local key = keys.holders(tx, a.set)
@@ -12691,7 +13844,8 @@ define.fn {
     local items = {}
     for i, item in ipairs(tx:zlowest(key, "-inf", "+inf", a.limit, a.offset)) do items[i] = holders.typed(item) end
     return reply.ok("holders", {
-      items = items, held = tx:zcard(key), capacity = capacity and capacity.limit, version = capacity and capacity.version, now = tx.now,
+      items = items, held = tx:zcard(key), capacity = capacity and capacity.limit,
+      version = capacity and capacity.version, now = tx.now,
     })
   end,
 }
@@ -12728,7 +13882,8 @@ end
 
 define.fn {
   name = "ff_check_holders",
-  doc = "What the executions of this partition say about holders of a holder set: granted until a time, running, gone, or gone with the release still owed.",
+  doc = "What the executions of this partition say about holders of a holder set: granted until a time, running, gone, "
+    .. "or gone with the release still owed.",
   flags = { "no-writes" },
   args = { set = "holder_set", holders = "holders" },
   reply = { checked = { items = "[held_slot]" } },
@@ -12765,7 +13920,8 @@ local function running(tx, key, after, count)
   while #out < count do
     local page = tx:zlowest(key, from, "+inf", limits.list_looks_max, skip)
     for _, item in ipairs(page) do
-      local behind = after == nil or item.score > home.active_from + after.created_at or item.member > after.execution_id
+      local behind = after == nil or item.score > home.active_from + after.created_at
+        or item.member > after.execution_id
       if behind and #out < count then out[#out + 1] = item end
     end
     if #page < limits.list_looks_max then break end
@@ -12800,7 +13956,8 @@ end
 
 define.fn {
   name = "ff_adopt_holders",
-  doc = "The running executions of a lane as holders of its holder set, a page at a time. Those that started before the lane was limited are made holders with `note`, and counted without.",
+  doc = "The running executions of a lane as holders of its holder set, a page at a time. Those that started before "
+    .. "the lane was limited are made holders with `note`, and counted without.",
   flags = { "allow-oom" },
   args = { namespace = "namespace", lane = "lane", note = "bool", after = "queue_position?", limit = "batch_size" },
   reply = { adopted = { holders = "[holder]", unnoted = "count", next = "queue_position?" } },
@@ -12839,20 +13996,29 @@ local gone = require "index.gone"
 
 define.fn {
   name = "ff_put_quota",
-  doc = "Creates a quota, or with the version it has now replaces its definition; the same definition again changes nothing. Running work is never stopped by a lower limit.",
+  doc = "Creates a quota, or with the version it has now replaces its definition; the same definition again changes "
+    .. "nothing. Running work is never stopped by a lower limit.",
   flags = {},
   args = { quota = "quota", version = "count?", actor = "actor?" },
-  reply = { created = { entry = "quota_entry" }, duplicate = { entry = "quota_entry" }, replaced = { entry = "quota_entry" } },
+  reply = {
+    created = { entry = "quota_entry" }, duplicate = { entry = "quota_entry" }, replaced = { entry = "quota_entry" },
+  },
   errs = { "quota_not_found", "quota_version_conflict" },
   call = function(tx, a)
     local n = a.quota
-    if not (n.rate or n.concurrency or n.weighted) then return reply.err("invalid_argument", { field = "quota", problem = "must have a rate, a concurrency or a weighted part" }) end
+    if not (n.rate or n.concurrency or n.weighted) then
+      return reply.err("invalid_argument", {
+        field = "quota", problem = "must have a rate, a concurrency or a weighted part",
+      })
+    end
     local packed = quota.pack(n)
     local known = quota.load(tx, n.quota_id)
     if known == nil then
       if a.version then return reply.err("quota_not_found", { quota_id = n.quota_id }) end
       -- One of the same name is still being taken apart.
-      if quota.load(tx, n.quota_id, true) then return reply.err("quota_version_conflict", { quota_id = n.quota_id, problem = "is being deleted" }) end
+      if quota.load(tx, n.quota_id, true) then
+        return reply.err("quota_version_conflict", { quota_id = n.quota_id, problem = "is being deleted" })
+      end
       quota.save(tx, quota.new(tx, n.quota_id, packed))
       tx:zadd(keys.quotas(tx), tx.now, n.quota_id)
       -- Work may wait for it that was refused because it was not there.
@@ -12862,7 +14028,9 @@ define.fn {
     end
     local count = tx:zcard(keys.quota_keys(tx, n.quota_id))
     if known.packed == packed then return reply.ok("duplicate", { entry = quota.typed(known, count) }) end
-    if a.version ~= known.version then return reply.err("quota_version_conflict", { quota_id = n.quota_id, version = known.version }) end
+    if a.version ~= known.version then
+      return reply.err("quota_version_conflict", { quota_id = n.quota_id, version = known.version })
+    end
     local version = known.version + 1
     known.packed, known.version, known.changed = packed, version, tx.now
     if count > 0 then quota.walk(tx, known) else quota.save(tx, known) end
@@ -12893,9 +14061,14 @@ define.fn {
     if a.key then
       local k = room.load(tx, q, quota.digest(a.key), a.key, true)
       local throttled = k.throttled and k.throttled > tx.now and k.throttled or nil
-      state = { key = a.key, parts = room.uses(tx, k), held = k.held, waiting = k.waiting + k.too_large, throttled_until = throttled }
+      state = {
+        key = a.key, parts = room.uses(tx, k), held = k.held, waiting = k.waiting + k.too_large,
+        throttled_until = throttled,
+      }
     end
-    return reply.ok("quota", { entry = quota.typed(q, tx:zcard(keys.quota_keys(tx, q.id))), state = state, now = tx.now })
+    return reply.ok("quota", {
+      entry = quota.typed(q, tx:zcard(keys.quota_keys(tx, q.id))), state = state, now = tx.now,
+    })
   end,
 }
 end
@@ -12927,7 +14100,9 @@ define.fn {
           break
         end
         local q = quota.load(tx, item.member)
-        if q and (a.namespace == nil or q.definition.namespace == a.namespace) then items[#items + 1] = quota.typed(q, tx:zcard(keys.quota_keys(tx, q.id))) end
+        if q and (a.namespace == nil or q.definition.namespace == a.namespace) then
+          items[#items + 1] = quota.typed(q, tx:zcard(keys.quota_keys(tx, q.id)))
+        end
         last = { created_at = item.score, quota_id = item.member }
       end
     end
@@ -12945,7 +14120,8 @@ local room = require "index.room"
 
 define.fn {
   name = "ff_list_quota_keys",
-  doc = "The keys of a quota that are in use, in the order of their first use, with the holder set of each; `next` says where to go on.",
+  doc = "The keys of a quota that are in use, in the order of their first use, with the holder set of each; `next` "
+    .. "says where to go on.",
   flags = { "no-writes" },
   args = { quota_id = "quota_id", after = "count", limit = "batch_size" },
   reply = { page = { items = "[quota_key_use]", next = "count?" } },
@@ -12954,10 +14130,17 @@ define.fn {
     local q = quota.load(tx, a.quota_id)
     if q == nil then return reply.err("quota_not_found", { quota_id = a.quota_id }) end
     local items, last = {}, nil
-    for i, item in ipairs(tx:zlowest(keys.quota_keys(tx, q.id), "(" .. string.format("%.0f", a.after), "+inf", a.limit)) do
+    local from = "(" .. string.format("%.0f", a.after)
+    for i, item in ipairs(tx:zlowest(keys.quota_keys(tx, q.id), from, "+inf", a.limit)) do
       local k = room.load(tx, q, item.member, nil, true)
       local throttled = k.throttled and k.throttled > tx.now and k.throttled or nil
-      items[i] = { set = k.set, state = { key = k.key or "?", parts = room.uses(tx, k), held = k.held, waiting = k.waiting + k.too_large, throttled_until = throttled } }
+      items[i] = {
+        set = k.set,
+        state = {
+          key = k.key or "?", parts = room.uses(tx, k), held = k.held, waiting = k.waiting + k.too_large,
+          throttled_until = throttled,
+        },
+      }
       last = item.score
     end
     return reply.ok("page", { items = items, next = #items == a.limit and last or nil })
@@ -12974,7 +14157,8 @@ local reply = require "lib.reply"
 
 define.fn {
   name = "ff_delete_quota",
-  doc = "Deletes a quota: nothing that names it is admitted any more. Who waits for it is called and refused; who runs goes on.",
+  doc = "Deletes a quota: nothing that names it is admitted any more. Who waits for it is called and refused; who runs "
+    .. "goes on.",
   flags = { "allow-oom" },
   args = { quota_id = "quota_id", actor = "actor?" },
   reply = { deleted = {} },
@@ -13001,7 +14185,9 @@ local ask = require "transition.ask"
 
 define.fn {
   name = "ff_admit_quota",
-  doc = "Asks a quota for executions, in order, each under its key: every part passes or nothing is taken. Nobody takes the room of those who were called or stand in line before it. Who is refused waits for its turn; who is in stays.",
+  doc = "Asks a quota for executions, in order, each under its key: every part passes or nothing is taken. Nobody "
+    .. "takes the room of those who were called or stand in line before it. Who is refused waits for its turn; who is "
+    .. "in stays.",
   flags = { "allow-oom" },
   args = { quota_id = "quota_id", candidates = "quota_candidates" },
   reply = { answered = { items = "[quota_answer]" } },
@@ -13027,7 +14213,8 @@ local give_back = require "transition.give_back"
 
 define.fn {
   name = "ff_return_quota",
-  doc = "Takes holders out of a quota; who is not in it is passed over. Who never ran gives back what its start took. Whoever waits for the room is called.",
+  doc = "Takes holders out of a quota; who is not in it is passed over. Who never ran gives back what its start took. "
+    .. "Whoever waits for the room is called.",
   flags = { "allow-oom" },
   args = { quota_id = "quota_id", items = "quota_returns" },
   reply = { returned = { count = "count" } },
@@ -13046,7 +14233,8 @@ local room = require "index.room"
 
 define.fn {
   name = "ff_give_up_called",
-  doc = "Executions that a quota has called ended or went elsewhere meanwhile: nobody waits for them, and the next in line are called. Who is not expected is passed over.",
+  doc = "Executions that a quota has called ended or went elsewhere meanwhile: nobody waits for them, and the next in "
+    .. "line are called. Who is not expected is passed over.",
   flags = { "allow-oom" },
   args = { quota_id = "quota_id", items = "quota_absences" },
   reply = { given_up = { count = "count" } },
@@ -13080,9 +14268,12 @@ local room = require "index.room"
 
 define.fn {
   name = "ff_settle_quota",
-  doc = "Says what an admitted execution really weighed. It may be more than the limit: later admissions wait for it. `gone`: the window has passed it, or it weighs nothing here.",
+  doc = "Says what an admitted execution really weighed. It may be more than the limit: later admissions wait for it. "
+    .. "`gone`: the window has passed it, or it weighs nothing here.",
   flags = { "allow-oom" },
-  args = { quota_id = "quota_id", key = "quota_key", execution_id = "execution_id", holder_id = "holder_id", weight = "count" },
+  args = {
+    quota_id = "quota_id", key = "quota_key", execution_id = "execution_id", holder_id = "holder_id", weight = "count",
+  },
   reply = { settled = { used = "count", limit = "count" }, gone = {} },
   errs = { "quota_not_found" },
   call = function(tx, a)
@@ -13105,7 +14296,8 @@ local room = require "index.room"
 
 define.fn {
   name = "ff_throttle_quota",
-  doc = "Nothing starts under this key of a quota until a time: a provider said so. A later time wins over an earlier one; one that has passed changes nothing, and 0 ends the throttle.",
+  doc = "Nothing starts under this key of a quota until a time: a provider said so. A later time wins over an earlier "
+    .. "one; one that has passed changes nothing, and 0 ends the throttle.",
   flags = {},
   args = { quota_id = "quota_id", key = "quota_key", ["until"] = "time_ms", actor = "actor?" },
   reply = { throttled = { ["until"] = "time_ms" }, cleared = {} },
@@ -13115,13 +14307,18 @@ define.fn {
     if q == nil then return reply.err("quota_not_found", { quota_id = a.quota_id }) end
     local k = room.load(tx, q, quota.digest(a.key), a.key, true)
     local wanted, before = a["until"], k.throttled and k.throttled > tx.now and k.throttled or nil
-    if wanted == 0 then k.throttled = nil else k.throttled = wanted > tx.now and math.max(wanted, before or 0) or before end
+    if wanted == 0 then
+      k.throttled = nil
+    else
+      k.throttled = wanted > tx.now and math.max(wanted, before or 0) or before
+    end
     room.save(tx, k)
     -- A provider's word that changes nothing is no event.
     if k.throttled ~= before then
       local data = quota.told(q.id, a.actor, a.key)
       if k.throttled then data[#data + 1], data[#data + 2] = "until", string.format("%.0f", k.throttled) end
-      event.of_fleet(tx, k.throttled and "quota.throttled" or "quota.unthrottled", q.definition.namespace, nil, nil, unpack(data))
+      local kind = k.throttled and "quota.throttled" or "quota.unthrottled"
+      event.of_fleet(tx, kind, q.definition.namespace, nil, nil, unpack(data))
     end
     if k.throttled then return reply.ok("throttled", { ["until"] = k.throttled }) end
     return reply.ok("cleared")
@@ -13138,7 +14335,8 @@ local room = require "index.room"
 
 define.fn {
   name = "ff_list_quota_waiters",
-  doc = "Who waits under a key of a quota, the next to be called first, and how many do; those that can never pass come last. An execution that ended meanwhile is in line until it is called.",
+  doc = "Who waits under a key of a quota, the next to be called first, and how many do; those that can never pass "
+    .. "come last. An execution that ended meanwhile is in line until it is called.",
   flags = { "no-writes" },
   args = { quota_id = "quota_id", key = "quota_key", after = "awaits_position?", limit = "batch_size" },
   reply = { waiting = { items = "[quota_waiter]", count = "count", next = "awaits_position?" } },
@@ -13159,7 +14357,9 @@ define.fn {
         end
       end
     end
-    return reply.ok("waiting", { items = items, count = k.waiting + k.too_large, next = #items == a.limit and last or nil })
+    return reply.ok("waiting", {
+      items = items, count = k.waiting + k.too_large, next = #items == a.limit and last or nil,
+    })
   end,
 }
 end
@@ -13172,10 +14372,13 @@ local quota = require "record.quota"
 local reply = require "lib.reply"
 local room = require "index.room"
 
--- Of the keys that came into use first, a bounded number: how many slots are held, how many executions wait, how many keys are
--- throttled.
+-- Of the keys that came into use first, a bounded number: how many slots are held, how many executions wait, how many
+-- keys are throttled.
 local function stats_of(tx, q, keys_max)
-  local s = { quota_id = q.id, namespace = q.definition.namespace, created_at = q.created, keys = tx:zcard(keys.quota_keys(tx, q.id)), looked = 0, held = 0, waiting = 0, throttled = 0 }
+  local s = {
+    quota_id = q.id, namespace = q.definition.namespace, created_at = q.created,
+    keys = tx:zcard(keys.quota_keys(tx, q.id)), looked = 0, held = 0, waiting = 0, throttled = 0,
+  }
   if s.keys == 0 then return s end
   for _, item in ipairs(tx:zlowest(keys.quota_keys(tx, q.id), "-inf", "+inf", keys_max)) do
     local function part(name) return keys.quota_part(tx, q.id, name, item.member) end
@@ -13190,7 +14393,8 @@ end
 
 define.fn {
   name = "ff_quota_stats",
-  doc = "The quotas of this partition that were made first, at most `limit`, and how they stand over their keys that came into use first, at most `keys_max` of each; `quotas` is how many there are.",
+  doc = "The quotas of this partition that were made first, at most `limit`, and how they stand over their keys that "
+    .. "came into use first, at most `keys_max` of each; `quotas` is how many there are.",
   flags = { "no-writes" },
   args = { limit = "batch_size", keys_max = "batch_size" },
   reply = { stats = { items = "[quota_standing]", quotas = "count" } },
@@ -13224,19 +14428,28 @@ local function problem(n)
   if #n.dimensions == 0 then return refused("budget.dimensions", "must hold a dimension") end
   local seen = {}
   for i, d in ipairs(n.dimensions) do
-    if seen[d.name] then return refused(string.format("budget.dimensions[%d].name", i - 1), "is given twice: " .. d.name) end
+    if seen[d.name] then
+      return refused(string.format("budget.dimensions[%d].name", i - 1), "is given twice: " .. d.name)
+    end
     seen[d.name] = true
   end
   local kind = n.reset.type
-  if (kind == "interval") ~= (n.reset.interval_ms ~= nil) then return refused("budget.reset.interval_ms", "belongs to a reset by interval, and only there") end
-  if n.reset.zone and kind ~= "day" and kind ~= "month" then return refused("budget.reset.zone", "belongs to a reset by calendar") end
-  if (kind == "day" or kind == "month") and n.next_reset_at == nil then return refused("budget.next_reset_at", "is missing: a calendar's reset is supplied") end
+  if (kind == "interval") ~= (n.reset.interval_ms ~= nil) then
+    return refused("budget.reset.interval_ms", "belongs to a reset by interval, and only there")
+  end
+  if n.reset.zone and kind ~= "day" and kind ~= "month" then
+    return refused("budget.reset.zone", "belongs to a reset by calendar")
+  end
+  if (kind == "day" or kind == "month") and n.next_reset_at == nil then
+    return refused("budget.next_reset_at", "is missing: a calendar's reset is supplied")
+  end
   if kind == "none" and n.next_reset_at then return refused("budget.next_reset_at", "belongs to a reset") end
 end
 
 define.fn {
   name = "ff_create_budget",
-  doc = "Creates a budget, below another one when it names a parent; the same again is a duplicate. A calendar's first reset is supplied, an interval starts now.",
+  doc = "Creates a budget, below another one when it names a parent; the same again is a duplicate. A calendar's first "
+    .. "reset is supplied, an interval starts now.",
   flags = {},
   args = { budget = "new_budget", actor = "actor" },
   reply = { created = { budget = "budget", duplicate = "bool" } },
@@ -13250,7 +14463,9 @@ define.fn {
     if known then
       -- Limits may have been changed since: what never changes tells whether it is the same.
       local same = known.namespace == n.namespace and known.parent == n.parent and #known.dimensions == #n.dimensions
-      for i, d in ipairs(n.dimensions) do same = same and known.dimensions[i] ~= nil and known.dimensions[i].name == d.name end
+      for i, d in ipairs(n.dimensions) do
+        same = same and known.dimensions[i] ~= nil and known.dimensions[i].name == d.name
+      end
       if same and known.version == 1 then same = budget.pack_definition(known) == budget.pack_definition(n) end
       if not same then return reply.err("idempotency_conflict", { budget_id = n.budget_id }) end
       return reply.ok("created", { budget = budget.typed(known), duplicate = true })
@@ -13259,7 +14474,9 @@ define.fn {
       local path = budget.path(tx, n.parent)
       if path == nil then return reply.err("budget_not_found", { budget_id = n.parent }) end
       if path[1].namespace ~= n.namespace then return refused("budget.parent", "belongs to another namespace") end
-      if #path >= limits.budget_depth_max then return refused("budget.parent", string.format("is %d deep already", #path)) end
+      if #path >= limits.budget_depth_max then
+        return refused("budget.parent", string.format("is %d deep already", #path))
+      end
       local siblings = tx:zcard(keys.budget_children(tx, n.parent))
       if siblings >= limits.budget_children_max then return reply.err("budget_in_use", { children = siblings }) end
       tx:zadd(keys.budget_children(tx, n.parent), tx.now, n.budget_id)
@@ -13302,16 +14519,22 @@ end
 
 define.fn {
   name = "ff_change_budget",
-  doc = "Changes the limits of the dimensions named, each to exactly what is given, and what happens at a breach; what is not named stays. Says so when there may be room again.",
+  doc = "Changes the limits of the dimensions named, each to exactly what is given, and what happens at a breach; what "
+    .. "is not named stays. Says so when there may be room again.",
   flags = { "allow-oom" },
-  args = { budget_id = "budget_id", limits = "dimension_limits", on_soft = "on_soft?", on_hard = "on_hard?", version = "count?", actor = "actor" },
+  args = {
+    budget_id = "budget_id", limits = "dimension_limits", on_soft = "on_soft?", on_hard = "on_hard?",
+    version = "count?", actor = "actor",
+  },
   reply = { changed = { budget = "budget", changed = "bool" } },
   errs = { "budget_not_found", "budget_version_conflict" },
   call = function(tx, a)
     local path = budget.path(tx, a.budget_id)
     if path == nil then return reply.err("budget_not_found", { budget_id = a.budget_id }) end
     local b = path[1]
-    if a.version and a.version ~= b.version then return reply.err("budget_version_conflict", { version = b.version }) end
+    if a.version and a.version ~= b.version then
+      return reply.err("budget_version_conflict", { version = b.version })
+    end
     local wanted, wrong = named(b, a.limits)
     if wrong then return wrong end
     local before = budget.pack_definition(b)
@@ -13344,7 +14567,8 @@ local budget = require "record.budget"
 
 define.fn {
   name = "ff_get_budget",
-  doc = "A budget with its limits, what is used and held, and what operators did to it; how many hold something against it, how many budgets are right below it.",
+  doc = "A budget with its limits, what is used and held, and what operators did to it; how many hold something "
+    .. "against it, how many budgets are right below it.",
   flags = { "no-writes" },
   args = { budget_id = "budget_id" },
   reply = { found = { budget = "budget", holders = "count", children = "count", now = "time_ms" } },
@@ -13354,7 +14578,8 @@ define.fn {
     if b == nil then return reply.err("budget_not_found", { budget_id = a.budget_id }) end
     budget.rolled(tx, b)
     return reply.ok("found", {
-      budget = budget.typed(b), holders = tx:zcard(keys.holders(tx, budget.set(b.id))), children = tx:zcard(keys.budget_children(tx, b.id)), now = tx.now,
+      budget = budget.typed(b), holders = tx:zcard(keys.holders(tx, budget.set(b.id))),
+      children = tx:zcard(keys.budget_children(tx, b.id)), now = tx.now,
     })
   end,
 }
@@ -13408,7 +14633,8 @@ local budget = require "record.budget"
 
 define.fn {
   name = "ff_budget_stats",
-  doc = "The budgets of this partition that were made first, at most `limit`, without those of flows, which come and go with them; `budgets` is how many there are in all.",
+  doc = "The budgets of this partition that were made first, at most `limit`, without those of flows, which come and "
+    .. "go with them; `budgets` is how many there are in all.",
   flags = { "no-writes" },
   args = { limit = "batch_size" },
   reply = { stats = { items = "[budget]", budgets = "count" } },
@@ -13439,7 +14665,8 @@ local timers = require "index.timers"
 
 define.fn {
   name = "ff_delete_budget",
-  doc = "Removes a budget that has no children and against which nothing is held. Work that names it is not admitted from then on.",
+  doc = "Removes a budget that has no children and against which nothing is held. Work that names it is not admitted "
+    .. "from then on.",
   flags = { "allow-oom" },
   args = { budget_id = "budget_id", actor = "actor" },
   reply = { deleted = {} },
@@ -13478,7 +14705,8 @@ local budget = require "record.budget"
 
 define.fn {
   name = "ff_reset_budget",
-  doc = "An operator starts a new period now: nothing is used in it. What is held stays held; when the period ends by itself does not change. The same request again changes nothing.",
+  doc = "An operator starts a new period now: nothing is used in it. What is held stays held; when the period ends by "
+    .. "itself does not change. The same request again changes nothing.",
   flags = { "allow-oom" },
   args = { budget_id = "budget_id", actor = "actor", request_id = "request_id?" },
   reply = { reset = { budget = "budget" } },
@@ -13545,9 +14773,13 @@ end
 
 define.fn {
   name = "ff_correct_budget",
-  doc = "An operator changes what is used in a dimension, here and in every budget above; kept with actor and reason. It may pass a limit: it says what was spent. The same request again changes nothing.",
+  doc = "An operator changes what is used in a dimension, here and in every budget above; kept with actor and reason. "
+    .. "It may pass a limit: it says what was spent. The same request again changes nothing.",
   flags = { "allow-oom" },
-  args = { budget_id = "budget_id", dimension = "dimension", delta = "delta", actor = "actor", reason = "reason", request_id = "request_id?" },
+  args = {
+    budget_id = "budget_id", dimension = "dimension", delta = "delta", actor = "actor", reason = "reason",
+    request_id = "request_id?",
+  },
   reply = { corrected = { budget = "budget" } },
   errs = { "budget_not_found" },
   call = function(tx, a)
@@ -13555,10 +14787,16 @@ define.fn {
     if path == nil then return reply.err("budget_not_found", { budget_id = a.budget_id }) end
     local b = path[1]
     if budget.done(b, a.request_id) then return reply.ok("corrected", { budget = budget.typed(b) }) end
-    if b.used[a.dimension] == nil then return reply.err("invalid_argument", { field = "dimension", problem = "is no dimension of the budget: " .. a.dimension }) end
+    if b.used[a.dimension] == nil then
+      return reply.err("invalid_argument", {
+        field = "dimension", problem = "is no dimension of the budget: " .. a.dimension,
+      })
+    end
     if a.delta == 0 then return reply.err("invalid_argument", { field = "delta", problem = "must not be 0" }) end
     if b.used[a.dimension] + a.delta < 0 then
-      return reply.err("invalid_argument", { field = "delta", problem = string.format("takes more than the %.0f used", b.used[a.dimension]) })
+      return reply.err("invalid_argument", {
+        field = "delta", problem = string.format("takes more than the %.0f used", b.used[a.dimension]),
+      })
     end
     local over = a.delta > 0 and budget.overflow(path, { [a.dimension] = a.delta }, "delta")
     if over then return reply.err("invalid_argument", { field = "delta", problem = over.detail.problem }) end
@@ -13568,8 +14806,8 @@ define.fn {
     end
     budget.note_action(tx, b, "correct", a.actor, a.dimension, a.delta, a.reason, a.request_id)
     budget.save_all(tx, path)
-    event.of_fleet(tx, "budget.corrected", b.namespace, nil, nil,
-      "budget_id", b.id, "actor", a.actor, "dimension", a.dimension, "delta", string.format("%.0f", a.delta), "reason", a.reason)
+    event.of_fleet(tx, "budget.corrected", b.namespace, nil, nil, "budget_id", b.id, "actor", a.actor,
+      "dimension", a.dimension, "delta", string.format("%.0f", a.delta), "reason", a.reason)
     return reply.ok("corrected", { budget = budget.typed(b) })
   end,
 }
@@ -13582,14 +14820,17 @@ local ask = require "transition.ask"
 
 define.fn {
   name = "ff_admit_budget",
-  doc = "Holds the estimates of executions about to start, in order, as far as every limit up the tree allows; without an estimate something must be left in every hard dimension. A holder that was admitted is admitted again.",
+  doc = "Holds the estimates of executions about to start, in order, as far as every limit up the tree allows; without "
+    .. "an estimate something must be left in every hard dimension. A holder that was admitted is admitted again.",
   flags = { "allow-oom" },
   args = { budget_id = "budget_id", candidates = "budget_candidates" },
   reply = { answered = { items = "[budget_verdict]" } },
   errs = { "budget_not_found" },
   call = function(tx, a)
     local items = {}
-    if not ask.budget(tx, a.budget_id, a.candidates) then return reply.err("budget_not_found", { budget_id = a.budget_id }) end
+    if not ask.budget(tx, a.budget_id, a.candidates) then
+      return reply.err("budget_not_found", { budget_id = a.budget_id })
+    end
     for i, c in ipairs(a.candidates) do
       local item = c.wall or {}
       item.holder_id, item.admitted = c.holder_id, c.admitted or false
@@ -13607,7 +14848,8 @@ local give_back = require "transition.give_back"
 
 define.fn {
   name = "ff_release_budget",
-  doc = "Drops what holders hold against a budget, their reservations included; who holds nothing is passed over, and so is a budget that is gone.",
+  doc = "Drops what holders hold against a budget, their reservations included; who holds nothing is passed over, and "
+    .. "so is a budget that is gone.",
   flags = { "allow-oom" },
   args = { budget_id = "budget_id", holders = "holders" },
   reply = { released = { count = "count" } },
@@ -13636,12 +14878,18 @@ end
 
 define.fn {
   name = "ff_reserve_budget",
-  doc = "Holds amounts against a budget and all above it, for a time or for as long as a holder holds; the same reservation again is the same. A limit in the way is an answer, and nothing is held.",
+  doc = "Holds amounts against a budget and all above it, for a time or for as long as a holder holds; the same "
+    .. "reservation again is the same. A limit in the way is an answer, and nothing is held.",
   flags = {},
-  args = { budget_id = "budget_id", reservation_id = "reservation_id", dimensions = "amounts", ttl_ms = "duration_ms?", holder = "budget_holder?" },
+  args = {
+    budget_id = "budget_id", reservation_id = "reservation_id", dimensions = "amounts", ttl_ms = "duration_ms?",
+    holder = "budget_holder?",
+  },
   reply = {
     reserved = { expires_at = "time_ms?", duplicate = "bool" },
-    hard_breach = { budget_id = "budget_id", dimension = "dimension", used = "count", limit = "count", rooms = "count" },
+    hard_breach = {
+      budget_id = "budget_id", dimension = "dimension", used = "count", limit = "count", rooms = "count",
+    },
   },
   errs = { "budget_not_found", "idempotency_conflict" },
   call = function(tx, a)
@@ -13650,23 +14898,32 @@ define.fn {
     local b = path[1]
     local wrong = budget.unknown(b, a.dimensions, "dimensions")
     if wrong then return wrong end
-    if (a.ttl_ms == nil) == (a.holder == nil) then return refused("ttl_ms", "is needed without a holder, and only then") end
+    if (a.ttl_ms == nil) == (a.holder == nil) then
+      return refused("ttl_ms", "is needed without a holder, and only then")
+    end
     if a.ttl_ms and (a.ttl_ms == 0 or a.ttl_ms > limits.reservation_ttl_ms_max) then
       return refused("ttl_ms", string.format("must be in 1..=%.0f, got %.0f", limits.reservation_ttl_ms_max, a.ttl_ms))
     end
     local member = a.holder and holders.member(a.holder)
     local known = holds.reservation(tx, b.id, a.reservation_id)
     if known then
-      if known.member ~= member or not same(known.amounts, a.dimensions) then return reply.err("idempotency_conflict", { reservation_id = a.reservation_id }) end
+      if known.member ~= member or not same(known.amounts, a.dimensions) then
+        return reply.err("idempotency_conflict", { reservation_id = a.reservation_id })
+      end
       return reply.ok("reserved", { expires_at = known.ends, duplicate = true })
     end
-    if budget.report(tx, b, "reservation:" .. a.reservation_id) then return reply.err("idempotency_conflict", { reservation_id = a.reservation_id }) end
+    if budget.report(tx, b, "reservation:" .. a.reservation_id) then
+      return reply.err("idempotency_conflict", { reservation_id = a.reservation_id })
+    end
     local over = budget.overflow(path, a.dimensions, "dimensions")
     if over then return over end
     local breach = budget.breach(path, a.dimensions)
     if breach then
       budget.refuse(tx, breach)
-      return reply.ok("hard_breach", { budget_id = breach.budget.id, dimension = breach.dimension, used = breach.used, limit = breach.limit, rooms = breach.budget.rooms })
+      return reply.ok("hard_breach", {
+        budget_id = breach.budget.id, dimension = breach.dimension, used = breach.used, limit = breach.limit,
+        rooms = breach.budget.rooms,
+      })
     end
     local ends = a.ttl_ms and tx.now + a.ttl_ms or nil
     if member then
@@ -13698,13 +14955,17 @@ local holds = require "record.budget_holds"
 
 define.fn {
   name = "ff_settle_reservation",
-  doc = "Turns a reservation into what was really used; the difference returns. What would pass a limit is not accepted, and the reservation stays.",
+  doc = "Turns a reservation into what was really used; the difference returns. What would pass a limit is not "
+    .. "accepted, and the reservation stays.",
   flags = { "allow-oom" },
   args = { budget_id = "budget_id", reservation_id = "reservation_id", dimensions = "amounts" },
   reply = {
     ok = {}, already_applied = {},
     soft_breach = { budget_id = "budget_id", dimension = "dimension", used = "count", limit = "count" },
-    hard_breach = { budget_id = "budget_id", dimension = "dimension", used = "count", limit = "count", action = "on_hard", rooms = "count" },
+    hard_breach = {
+      budget_id = "budget_id", dimension = "dimension", used = "count", limit = "count", action = "on_hard",
+      rooms = "count",
+    },
   },
   errs = { "budget_not_found", "reservation_not_found" },
   call = function(tx, a)
@@ -13722,7 +14983,8 @@ define.fn {
     if breach then
       budget.refuse(tx, breach)
       return reply.ok("hard_breach", {
-        budget_id = breach.budget.id, dimension = breach.dimension, used = breach.used, limit = breach.limit, action = breach.budget.on_hard, rooms = breach.budget.rooms })
+        budget_id = breach.budget.id, dimension = breach.dimension, used = breach.used, limit = breach.limit,
+        action = breach.budget.on_hard, rooms = breach.budget.rooms })
     end
     budget.prune(tx, b)
     holds.drop_reservation(tx, path, a.reservation_id, hold)
@@ -13731,7 +14993,11 @@ define.fn {
     budget.keep_report(tx, b, key, a.dimensions)
     budget.save_all(tx, path)
     local soft = budget.soft(path)
-    if soft then return reply.ok("soft_breach", { budget_id = soft.budget.id, dimension = soft.dimension, used = soft.used, limit = soft.limit }) end
+    if soft then
+      return reply.ok("soft_breach", {
+        budget_id = soft.budget.id, dimension = soft.dimension, used = soft.used, limit = soft.limit,
+      })
+    end
     return reply.ok("ok")
   end,
 }
@@ -13776,13 +15042,19 @@ local holders = require "index.holders"
 
 define.fn {
   name = "ff_apply_usage",
-  doc = "Counts a report once, here and in every budget above: first out of what its reporter holds, then out of what is free. One with a reservation takes it out of that alone and gives the rest of it back. `same` says that the report known by this key came from the same execution and sequence. A report that would pass a limit is not accepted, and may be made again.",
+  doc = "Counts a report once, here and in every budget above: first out of what its reporter holds, then out of what "
+    .. "is free. One with a reservation takes it out of that alone and gives the rest of it back. `same` says that the "
+    .. "report known by this key came from the same execution and sequence. A report that would pass a limit is not "
+    .. "accepted, and may be made again.",
   flags = { "allow-oom" },
   args = { budget_id = "budget_id", report = "usage_report" },
   reply = {
     ok = {}, already_applied = { same = "bool" },
     soft_breach = { budget_id = "budget_id", dimension = "dimension", used = "count", limit = "count" },
-    hard_breach = { budget_id = "budget_id", dimension = "dimension", used = "count", limit = "count", action = "on_hard", rooms = "count" },
+    hard_breach = {
+      budget_id = "budget_id", dimension = "dimension", used = "count", limit = "count", action = "on_hard",
+      rooms = "count",
+    },
   },
   errs = { "budget_not_found", "reservation_not_found" },
   call = function(tx, a)
@@ -13797,7 +15069,9 @@ define.fn {
     if wrong then return wrong end
     local member = r.execution_id and r.holder_id and holders.member(r) or nil
     local reserved = r.reservation_id and holds.reservation(tx, b.id, r.reservation_id)
-    if r.reservation_id and reserved == nil then return reply.err("reservation_not_found", { reservation_id = r.reservation_id }) end
+    if r.reservation_id and reserved == nil then
+      return reply.err("reservation_not_found", { reservation_id = r.reservation_id })
+    end
     local own, parts
     if reserved then own = reserved.amounts else own, parts = holds.own(tx, b.id, member, r.dimensions) end
     local over = budget.overflow(path, r.dimensions, "report.dimensions")
@@ -13806,7 +15080,8 @@ define.fn {
     if breach then
       budget.refuse(tx, breach)
       return reply.ok("hard_breach", {
-        budget_id = breach.budget.id, dimension = breach.dimension, used = breach.used, limit = breach.limit, action = breach.budget.on_hard, rooms = breach.budget.rooms })
+        budget_id = breach.budget.id, dimension = breach.dimension, used = breach.used, limit = breach.limit,
+        action = breach.budget.on_hard, rooms = breach.budget.rooms })
     end
     budget.prune(tx, b)
     if reserved then
@@ -13819,7 +15094,11 @@ define.fn {
     budget.keep_report(tx, b, key, r.dimensions, origin)
     budget.save_all(tx, path)
     local soft = budget.soft(path)
-    if soft then return reply.ok("soft_breach", { budget_id = soft.budget.id, dimension = soft.dimension, used = soft.used, limit = soft.limit }) end
+    if soft then
+      return reply.ok("soft_breach", {
+        budget_id = soft.budget.id, dimension = soft.dimension, used = soft.used, limit = soft.limit,
+      })
+    end
     return reply.ok("ok")
   end,
 }
@@ -13859,7 +15138,8 @@ local budget = require "record.budget"
 
 define.fn {
   name = "ff_cleared_budgets",
-  doc = "Budgets of this partition that had room again after a refusal and whose waiting work was not told yet, oldest first; one that is gone has the highest count of rooms.",
+  doc = "Budgets of this partition that had room again after a refusal and whose waiting work was not told yet, oldest "
+    .. "first; one that is gone has the highest count of rooms.",
   flags = { "no-writes" },
   args = { offset = "count?", limit = "batch_size" },
   reply = { cleared = { items = "[cleared_budget]", more = "bool" } },
@@ -13872,10 +15152,15 @@ define.fn {
       local calendar = b and (b.reset.type == "day" or b.reset.type == "month")
       if b then
         budget.rolled(tx, b)
-        items[i] = { budget_id = b.id, rooms = b.rooms, wide = b.wide, told = b.told, free = budget.free(b), next_reset_wanted = calendar and b.next_reset == nil or false }
+        items[i] = {
+          budget_id = b.id, rooms = b.rooms, wide = b.wide, told = b.told, free = budget.free(b),
+          next_reset_wanted = calendar and b.next_reset == nil or false,
+        }
       else
         local all = limits.time_ms_max
-        items[i] = { budget_id = found[i].member, rooms = all, wide = all, told = 0, free = {}, next_reset_wanted = false }
+        items[i] = {
+          budget_id = found[i].member, rooms = all, wide = all, told = 0, free = {}, next_reset_wanted = false,
+        }
       end
     end
     return reply.ok("cleared", { items = items, more = #found > a.limit })
@@ -13891,7 +15176,8 @@ local budget = require "record.budget"
 
 define.fn {
   name = "ff_acknowledge_cleared",
-  doc = "Everyone who has seen fewer rooms of a budget than `told` was told, and of those who had seen fewer than `rooms` as many as may fit; if it had room once more since, or waits for its next reset, the mark stays.",
+  doc = "Everyone who has seen fewer rooms of a budget than `told` was told, and of those who had seen fewer than "
+    .. "`rooms` as many as may fit; if it had room once more since, or waits for its next reset, the mark stays.",
   flags = { "allow-oom" },
   args = { budget_id = "budget_id", rooms = "count", told = "count" },
   reply = { acknowledged = { stays = "bool" } },
@@ -13911,7 +15197,8 @@ define.fn {
 end
 
 source["record.usage"] = function(require, LIBRARY)
--- What an execution reported to have used: reports that wait for their budget's answer, and the ledger of those that were answered.
+-- What an execution reported to have used: reports that wait for their budget's answer, and the ledger of those that
+-- were answered.
 local keys = require "lib.keys"
 local limits = require "lib.limits"
 local outbox = require "lib.outbox"
@@ -13927,14 +15214,22 @@ function usage.pending(tx, rec)
   local packed = rec.reports and tx:hget(keys.usage(tx, rec.id), "pending")
   local list = {}
   for i, p in ipairs(packed and cmsgpack.unpack(packed) or {}) do
-    list[i] = { sequence = p[1], budget_id = p[2], attempt_index = p[3], lease_id = p[4], dedup_key = p[5], dimensions = budget.map(p[6]), at = p[7], holder_id = p[8] or nil, reservation_id = p[9] or nil }
+    list[i] = {
+      sequence = p[1], budget_id = p[2], attempt_index = p[3], lease_id = p[4], dedup_key = p[5],
+      dimensions = budget.map(p[6]), at = p[7], holder_id = p[8] or nil, reservation_id = p[9] or nil,
+    }
   end
   return list
 end
 
 function usage.store_pending(tx, rec, list)
   local out = {}
-  for i, p in ipairs(list) do out[i] = { p.sequence, p.budget_id, p.attempt_index, p.lease_id, p.dedup_key, budget.flat(p.dimensions), p.at, p.holder_id or false, p.reservation_id or false } end
+  for i, p in ipairs(list) do
+    out[i] = {
+      p.sequence, p.budget_id, p.attempt_index, p.lease_id, p.dedup_key, budget.flat(p.dimensions), p.at,
+      p.holder_id or false, p.reservation_id or false,
+    }
+  end
   tx:hset(keys.usage(tx, rec.id), { "pending", cmsgpack.pack(out) })
   if #out == 0 then timers.clear(tx, usage.timer(rec.id)) end
 end
@@ -13966,7 +15261,10 @@ function usage.ledger(tx, rec)
     local attempt, budget_id = string.match(field, "^(%d+):(.+)$")
     if attempt then
       for _, line in ipairs(cmsgpack.unpack(packed)) do
-        out[#out + 1] = { attempt_index = tonumber(attempt), budget_id = budget_id, dimension = line[1], accepted = line[2], refused = line[3] }
+        out[#out + 1] = {
+          attempt_index = tonumber(attempt), budget_id = budget_id, dimension = line[1], accepted = line[2],
+          refused = line[3],
+        }
       end
     end
   end
@@ -14040,7 +15338,9 @@ function park.execution(tx, rec, action, reason, detail)
   if action == "suspend" then return suspend(tx, rec, detail) end
   if action == "block" then return block(tx, rec, detail) end
   if action == "cancel" then
-    return finish.execution(tx, rec, "cancelled", { by = "budget", attempt_state = "cancelled", failure = { reason, "budget" } })
+    return finish.execution(tx, rec, "cancelled", {
+      by = "budget", attempt_state = "cancelled", failure = { reason, "budget" },
+    })
   end
   finish.execution(tx, rec, "failed", { by = "budget", attempt_state = "failed", failure = { reason, "budget" } })
 end
@@ -14067,30 +15367,46 @@ local action_of = { cancelled = "cancel", failed = "fail" }
 local function breached(rec)
   local detail = rec.reason == "waiting_for_budget" and spec.unflatten(rec.detail) or {}
   local action = action_of[rec.outcome] or (rec.attempt_state == "suspended" and "suspend") or "block"
-  return reply.err("hard_breach", { action = action, budget_id = detail.budget_id, dimension = detail.dimension, used = detail.used, limit = detail.limit })
+  return reply.err("hard_breach", {
+    action = action, budget_id = detail.budget_id, dimension = detail.dimension, used = detail.used,
+    limit = detail.limit,
+  })
 end
 
 define.fn {
   name = "ff_note_usage",
-  doc = "A worker says what its attempt used; the report waits for its budget's answer. Without a key it is known by its execution, attempt and sequence; one that waits already under the same key is the same. With a reservation it says what of that was used, and the rest is given back.",
+  doc = "A worker says what its attempt used; the report waits for its budget's answer. Without a key it is known by "
+    .. "its execution, attempt and sequence; one that waits already under the same key is the same. With a reservation "
+    .. "it says what of that was used, and the rest is given back.",
   flags = { "allow-oom" },
-  args = { execution_id = "execution_id", fence = "fence", budget_id = "budget_id", dimensions = "amounts", dedup_key = "dedup_key?", reservation_id = "reservation_id?" },
+  args = {
+    execution_id = "execution_id", fence = "fence", budget_id = "budget_id", dimensions = "amounts",
+    dedup_key = "dedup_key?", reservation_id = "reservation_id?",
+  },
   reply = { noted = { report = "pending_usage" } },
-  errs = { "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked", "hard_breach", "usage_pending" },
+  errs = {
+    "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked", "hard_breach",
+    "usage_pending",
+  },
   call = function(tx, a)
     local rec = execution.load(tx, a.execution_id)
     local refusal = fence.check(rec, a.fence, tx.now, "budget")
     if refusal == "replay" then return breached(rec) end
     if refusal then return refusal end
-    if next(a.dimensions) == nil then return reply.err("invalid_argument", { field = "dimensions", problem = "must hold an entry" }) end
+    if next(a.dimensions) == nil then
+      return reply.err("invalid_argument", { field = "dimensions", problem = "must hold an entry" })
+    end
     local list = usage.pending(tx, rec)
     for _, p in ipairs(list) do
-      if a.dedup_key and p.dedup_key == a.dedup_key and p.budget_id == a.budget_id then return reply.ok("noted", { report = p }) end
+      if a.dedup_key and p.dedup_key == a.dedup_key and p.budget_id == a.budget_id then
+        return reply.ok("noted", { report = p })
+      end
     end
     if #list >= limits.usage_pending_max then return reply.err("usage_pending", { pending = #list }) end
     rec.reports = (rec.reports or 0) + 1
     local p = {
-      sequence = rec.reports, budget_id = a.budget_id, attempt_index = rec.attempt, lease_id = rec.lease_id, at = tx.now, dimensions = a.dimensions,
+      sequence = rec.reports, budget_id = a.budget_id, attempt_index = rec.attempt, lease_id = rec.lease_id,
+      at = tx.now, dimensions = a.dimensions,
       dedup_key = a.dedup_key or string.format("%s:%.0f:%.0f", rec.id, rec.attempt, rec.reports),
       holder_id = holds.in_set(rec, budget.set(a.budget_id)) and holds.of(rec) or nil,
       reservation_id = a.reservation_id,
@@ -14128,15 +15444,21 @@ local function number(n) return n and string.format("%.0f", n) or nil end
 
 define.fn {
   name = "ff_settle_usage",
-  doc = "Notes what a budget answered to a report: the ledger follows, and a hard breach does to the running attempt what the budget says. `counted` says that a report known to the budget is this very one.",
+  doc = "Notes what a budget answered to a report: the ledger follows, and a hard breach does to the running attempt "
+    .. "what the budget says. `counted` says that a report known to the budget is this very one.",
   flags = { "allow-oom" },
-  args = { execution_id = "execution_id", sequence = "count", outcome = "usage_outcome", counted = "bool?", breach = "usage_breach?" },
+  args = {
+    execution_id = "execution_id", sequence = "count", outcome = "usage_outcome", counted = "bool?",
+    breach = "usage_breach?",
+  },
   reply = { settled = { state = "public_state", ended = "bool" }, already = { state = "public_state" } },
   errs = { "execution_not_found" },
   call = function(tx, a)
     local rec = execution.load(tx, a.execution_id)
     if rec == nil then return reply.err("execution_not_found") end
-    if (a.outcome == "hard_breach") ~= (a.breach ~= nil) then return reply.err("invalid_argument", { field = "breach", problem = "belongs to a hard breach, and only there" }) end
+    if (a.outcome == "hard_breach") ~= (a.breach ~= nil) then
+      return reply.err("invalid_argument", { field = "breach", problem = "belongs to a hard breach, and only there" })
+    end
     local p = take(tx, rec, a.sequence)
     if p == nil then return reply.ok("already", { state = execution.public_state(rec) }) end
     local accepted = a.outcome == "ok" or a.outcome == "soft_breach" or (a.outcome == "already_applied" and a.counted)
@@ -14148,7 +15470,9 @@ define.fn {
       if b.action == "suspend" or b.action == "block" then holds.want(rec, p.budget_id, budget.flat(p.dimensions)) end
       local reason = string.format("budget %s: %.0f of %.0f %s used", b.budget_id, b.used, b.limit, b.dimension)
       park.execution(tx, rec, b.action, reason, spec.flatten({
-        budget_id = b.budget_id, dimension = b.dimension, used = number(b.used), limit = number(b.limit), rooms = number(b.rooms), asks = number(p.dimensions[b.dimension] or 1), refusal = "hard", reported_to = p.budget_id }))
+        budget_id = b.budget_id, dimension = b.dimension, used = number(b.used), limit = number(b.limit),
+        rooms = number(b.rooms), asks = number(p.dimensions[b.dimension] or 1), refusal = "hard",
+        reported_to = p.budget_id }))
       ended = true
     end
     return reply.ok("settled", { state = execution.public_state(rec), ended = ended })
@@ -14164,7 +15488,8 @@ local usage = require "record.usage"
 
 define.fn {
   name = "ff_read_usage",
-  doc = "What an execution used, by attempt, budget and dimension, and its reports that wait for their budget's answer.",
+  doc = "What an execution used, by attempt, budget and dimension, and its reports that wait for their budget's "
+    .. "answer.",
   flags = { "no-writes" },
   args = { execution_id = "execution_id" },
   reply = { usage = { ledger = "[ledger_line]", pending = "[pending_usage]" } },
@@ -14188,7 +15513,8 @@ local holds = require "record.holds"
 
 define.fn {
   name = "ff_hold_budget",
-  doc = "A running execution is about to reserve from a budget: from now on the end of its lease gives back what it holds there.",
+  doc = "A running execution is about to reserve from a budget: from now on the end of its lease gives back what it "
+    .. "holds there.",
   flags = { "allow-oom" },
   args = { execution_id = "execution_id", fence = "fence", budget_id = "budget_id" },
   reply = { held = { holder_id = "holder_id" } },
@@ -14199,7 +15525,9 @@ define.fn {
     if refusal then return refusal end
     local set = budget.set(a.budget_id)
     if not holds.in_set(rec, set) then
-      if #(holds.sets(rec) or {}) >= limits.holder_sets_max then return reply.err("invalid_argument", { field = "budget_id", problem = "holds in too many sets already" }) end
+      if #(holds.sets(rec) or {}) >= limits.holder_sets_max then
+        return reply.err("invalid_argument", { field = "budget_id", problem = "holds in too many sets already" })
+      end
       holds.join(rec, set)
       execution.save(tx, rec)
     end
@@ -14262,7 +15590,8 @@ end
 
 define.fn {
   name = "ff_waiting_for_budgets",
-  doc = "The budgets that executions of a lane wait for, each with the fewest rooms any of them has seen; a page at a time.",
+  doc = "The budgets that executions of a lane wait for, each with the fewest rooms any of them has seen; a page at a "
+    .. "time.",
   flags = { "no-writes" },
   args = { namespace = "namespace", lane = "lane", after = "blocked_position?", limit = "batch_size" },
   reply = { waiting = { items = "[awaited_budget]", next = "blocked_position?" } },
@@ -14334,7 +15663,9 @@ local function unblock(tx, id, a)
   return tx:item(function()
     local rec = execution.load(tx, id)
     local detail = rec and rec.phase == "runnable" and rec.reason == "waiting_for_budget" and spec.unflatten(rec.detail)
-    if not detail or detail.budget_id ~= a.budget_id or (tonumber(detail.rooms or nil) or -1) >= a.rooms then return { ok = false } end
+    if not detail or detail.budget_id ~= a.budget_id or (tonumber(detail.rooms or nil) or -1) >= a.rooms then
+      return { ok = false }
+    end
     if not fits(rec, detail, a) then return { ok = false, passed = true } end
     runnable.settle(tx, rec)
     execution.save(tx, rec)
@@ -14345,9 +15676,15 @@ end
 
 define.fn {
   name = "ff_unblock_budget",
-  doc = "A budget had room again: executions that wait for it, refused or parked before that, are eligible again at the place of their original score, the first in line first; a page at a time, and no more than `most`. With `free`, whoever does not fit into what is left below the hard limits is passed over; `left` is what the others leave of it.",
+  doc = "A budget had room again: executions that wait for it, refused or parked before that, are eligible again at "
+    .. "the place of their original score, the first in line first; a page at a time, and no more than `most`. With "
+    .. "`free`, whoever does not fit into what is left below the hard limits is passed over; `left` is what the others "
+    .. "leave of it.",
   flags = { "allow-oom" },
-  args = { budget_id = "budget_id", rooms = "count", free = "free?", most = "count?", after = "awaits_position?", limit = "batch_size" },
+  args = {
+    budget_id = "budget_id", rooms = "count", free = "free?", most = "count?", after = "awaits_position?",
+    limit = "batch_size",
+  },
   reply = { unblocked = { count = "count", passed_over = "count", left = "free?", next = "awaits_position?" } },
   errs = { "try_again" },
   call = function(tx, a)
@@ -14394,12 +15731,15 @@ define.fn {
       local rec = execution.load(tx, item.member)
       if rec then
         items[#items + 1] = {
-          execution_id = rec.id, score = item.score, namespace = execution.namespace(rec), lane = execution.lane(rec), kind = rec.kind, blocked_since = rec.since, continues = rec.resume ~= nil,
+          execution_id = rec.id, score = item.score, namespace = execution.namespace(rec), lane = execution.lane(rec),
+          kind = rec.kind, blocked_since = rec.since, continues = rec.resume ~= nil,
           detail = rec.detail and spec.unflatten(rec.detail) or nil,
         }
       end
     end
-    return reply.ok("waiting", { items = items, count = tx:zcard(key), next = #page == a.limit and awaits.position(page[#page]) or nil })
+    return reply.ok("waiting", {
+      items = items, count = tx:zcard(key), next = #page == a.limit and awaits.position(page[#page]) or nil,
+    })
   end,
 }
 end
@@ -14420,7 +15760,8 @@ end
 
 define.fn {
   name = "ff_missing_quotas",
-  doc = "The quotas that executions of this partition wait for because they were not there; a page of executions at a time.",
+  doc = "The quotas that executions of this partition wait for because they were not there; a page of executions at a "
+    .. "time.",
   flags = { "no-writes" },
   args = { after = "awaits_position?", limit = "batch_size" },
   reply = { missing = { quota_ids = "[quota_id]", next = "awaits_position?" } },
@@ -14438,7 +15779,8 @@ define.fn {
 
 define.fn {
   name = "ff_unblock_quota",
-  doc = "A quota that was not there is: executions that were refused because of that are eligible again; a page at a time.",
+  doc = "A quota that was not there is: executions that were refused because of that are eligible again; a page at a "
+    .. "time.",
   flags = { "allow-oom" },
   args = { quota_id = "quota_id", after = "awaits_position?", limit = "batch_size" },
   reply = { unblocked = { count = "count", next = "awaits_position?" } },
@@ -14487,11 +15829,17 @@ define.fn {
       if id ~= a.budget_id then rest[#rest + 1] = id end
     end
     if not a.gone then
-      if #rest >= limits.budgets_per_scope_max then return reply.err("budget_in_use", { scope = a.scope, budgets = #rest }) end
+      if #rest >= limits.budgets_per_scope_max then
+        return reply.err("budget_in_use", { scope = a.scope, budgets = #rest })
+      end
       rest[#rest + 1] = a.budget_id
       table.sort(rest)
     end
-    if #rest > 0 then tx:hset(keys.scopes(tx), { a.scope, cmsgpack.pack(rest) }) else tx:hdel(keys.scopes(tx), a.scope) end
+    if #rest > 0 then
+      tx:hset(keys.scopes(tx), { a.scope, cmsgpack.pack(rest) })
+    else
+      tx:hdel(keys.scopes(tx), a.scope)
+    end
     return reply.ok("noted", { budget_ids = rest })
   end,
 }
@@ -14529,12 +15877,15 @@ local lane = require "record.lane"
 
 define.fn {
   name = "ff_define_lane",
-  doc = "Creates or changes a lane's definition in the fleet's record; what is not named stays. Partitions get their copy by ff_install_lane.",
+  doc = "Creates or changes a lane's definition in the fleet's record; what is not named stays. Partitions get their "
+    .. "copy by ff_install_lane.",
   flags = {},
   args = {
-    namespace = "namespace", lane = "lane", actor = "actor", state = "lane_state?", priority_weight = "priority_weight?", fairness = "fairness?",
-    fairness_weights = "fairness_weights?", max_depth = "count?", clear_max_depth = "bool?", max_active = "max_active?", clear_max_active = "bool?", weight = "weight?", retry = "retry?",
-    attempt_timeout_ms = "duration_ms?", retention_ms = "duration_ms?", lease_ttl_ms = "lease_ttl_ms?",
+    namespace = "namespace", lane = "lane", actor = "actor", state = "lane_state?",
+    priority_weight = "priority_weight?", fairness = "fairness?", fairness_weights = "fairness_weights?",
+    max_depth = "count?", clear_max_depth = "bool?", max_active = "max_active?", clear_max_active = "bool?",
+    weight = "weight?", retry = "retry?", attempt_timeout_ms = "duration_ms?", retention_ms = "duration_ms?",
+    lease_ttl_ms = "lease_ttl_ms?",
   },
   reply = { defined = { entry = "lane_entry", changed = "bool" } },
   errs = {},
@@ -14555,7 +15906,9 @@ define.fn {
       if copy == nil then tx:zadd(keys.lanes(tx), tx.now, path) end
       event.of_fleet(tx, "lane.changed", a.namespace, a.lane, nil, "actor", a.actor, "state", definition.state)
     end
-    return reply.ok("defined", { entry = { namespace = a.namespace, lane = a.lane, version = version, definition = definition }, changed = changed })
+    return reply.ok("defined", {
+      entry = { namespace = a.namespace, lane = a.lane, version = version, definition = definition }, changed = changed,
+    })
   end,
 }
 end
@@ -14576,7 +15929,9 @@ define.fn {
     local copy = lane.load(tx, a.namespace .. "/" .. a.lane)
     if copy == nil then return reply.err("lane_not_found", { lane = a.lane }) end
     local definition = lane.definition(copy)
-    return reply.ok("lane", { entry = { namespace = a.namespace, lane = a.lane, version = copy.version, definition = definition } })
+    return reply.ok("lane", {
+      entry = { namespace = a.namespace, lane = a.lane, version = copy.version, definition = definition },
+    })
   end,
 }
 end
@@ -14601,7 +15956,9 @@ define.fn {
       local copy = lane.load(tx, found[i])
       if copy then
         local namespace, name = lane.split(found[i])
-        entries[#entries + 1] = { namespace = namespace, lane = name, version = copy.version, definition = lane.definition(copy) }
+        entries[#entries + 1] = {
+          namespace = namespace, lane = name, version = copy.version, definition = lane.definition(copy),
+        }
       end
     end
     return reply.ok("lanes", { entries = entries, more = #found > a.limit })
@@ -14641,7 +15998,9 @@ define.fn {
     lane.store(tx, path, a.entry.definition, a.entry.version)
     if copy == nil then
       tx:zadd(keys.lanes(tx), tx.now, path)
-    elseif lane.starts(a.entry.definition) and (not lane.starts(copy) or (copy.max_active and not a.entry.definition.max_active)) then
+    elseif lane.starts(a.entry.definition)
+      and (not lane.starts(copy) or (copy.max_active and not a.entry.definition.max_active))
+    then
       announce_queues(tx, path)
     end
     return reply.ok("installed")
@@ -14658,31 +16017,39 @@ local worker = require "record.worker"
 
 define.fn {
   name = "ff_register_worker",
-  doc = "Registers a worker instance or replaces what it serves; while another incarnation is alive it is refused unless `take_over` is set.",
+  doc = "Registers a worker instance or replaces what it serves; while another incarnation is alive it is refused "
+    .. "unless `take_over` is set.",
   flags = { "allow-oom" },
   args = {
-    instance = "instance", worker_id = "worker_id", namespace = "namespace", lanes = "lane_names", capabilities = "capabilities", slots = "slots",
-    incarnation = "uuid?", take_over = "bool?", owner = "actor?",
+    instance = "instance", worker_id = "worker_id", namespace = "namespace", lanes = "lane_names",
+    capabilities = "capabilities", slots = "slots", incarnation = "uuid?", take_over = "bool?", owner = "actor?",
   },
   reply = { registered = { expires_at = "time_ms", heartbeat_ms = "duration_ms" } },
   errs = { "instance_in_use", "capability_invalid" },
   call = function(tx, a, now)
-    if #a.lanes == 0 then return reply.err("invalid_argument", { field = "lanes", problem = "must name at least one lane" }) end
+    if #a.lanes == 0 then
+      return reply.err("invalid_argument", { field = "lanes", problem = "must name at least one lane" })
+    end
     local known = worker.load(tx, a.instance)
     local alive = known and now < known.expires_at
     if alive and known.incarnation and a.incarnation and known.incarnation ~= a.incarnation and not a.take_over then
       return reply.err("instance_in_use", { instance = a.instance, registered_at = known.registered_at })
     end
     -- An instance is its owner's while it is alive, whoever else knows its name.
-    if alive and known.owner ~= a.owner then return reply.err("instance_in_use", { instance = a.instance, registered_at = known.registered_at }) end
+    if alive and known.owner ~= a.owner then
+      return reply.err("instance_in_use", { instance = a.instance, registered_at = known.registered_at })
+    end
     worker.save(tx, {
-      instance = a.instance, worker_id = a.worker_id, namespace = a.namespace, lanes = a.lanes, capabilities = a.capabilities, slots = a.slots,
-      state = "live", incarnation = a.incarnation, owner = a.owner, registered_at = known and known.registered_at or now, expires_at = now + limits.worker_ttl_ms,
+      instance = a.instance, worker_id = a.worker_id, namespace = a.namespace, lanes = a.lanes,
+      capabilities = a.capabilities, slots = a.slots, state = "live", incarnation = a.incarnation, owner = a.owner,
+      registered_at = known and known.registered_at or now, expires_at = now + limits.worker_ttl_ms,
     })
     event.of_fleet(tx, "worker.registered", a.namespace, nil, a.instance, "worker_id", a.worker_id)
     tx:announce("fleet")
     if alive and known.incarnation and known.incarnation ~= a.incarnation then tx:announce("replaced", a.instance) end
-    return reply.ok("registered", { expires_at = now + limits.worker_ttl_ms, heartbeat_ms = math.floor(limits.worker_ttl_ms / 3) })
+    return reply.ok("registered", {
+      expires_at = now + limits.worker_ttl_ms, heartbeat_ms = math.floor(limits.worker_ttl_ms / 3),
+    })
   end,
 }
 end
@@ -14751,7 +16118,8 @@ local worker = require "record.worker"
 
 define.fn {
   name = "ff_challenge_worker",
-  doc = "Asks whoever holds a worker instance id to say that it lives; asked again with the same nonce it says whether the holder answered.",
+  doc = "Asks whoever holds a worker instance id to say that it lives; asked again with the same nonce it says whether "
+    .. "the holder answered.",
   flags = { "allow-oom" },
   args = { instance = "instance", nonce = "uuid" },
   reply = { challenged = {}, answered = {}, unknown = {} },
@@ -14781,7 +16149,9 @@ define.fn {
   call = function(tx, a)
     local w = worker.load(tx, a.instance)
     if w == nil then return reply.err("worker_not_registered", { instance = a.instance }) end
-    if w.incarnation ~= a.incarnation then return reply.err("instance_in_use", { instance = a.instance, registered_at = w.registered_at }) end
+    if w.incarnation ~= a.incarnation then
+      return reply.err("instance_in_use", { instance = a.instance, registered_at = w.registered_at })
+    end
     worker.answer(tx, a.instance, a.nonce)
     worker.touch(tx, a.instance)
     tx:announce("answered", a.instance, a.nonce)
@@ -14799,7 +16169,8 @@ local worker = require "record.worker"
 
 define.fn {
   name = "ff_drain_worker",
-  doc = "An operator asks a worker to take nothing new and to yield what it holds; the request to its leases is owed to every partition.",
+  doc = "An operator asks a worker to take nothing new and to yield what it holds; the request to its leases is owed "
+    .. "to every partition.",
   flags = { "allow-oom" },
   args = { instance = "instance", actor = "actor" },
   reply = { draining = {}, already = {} },
@@ -14825,7 +16196,8 @@ local worker = require "record.worker"
 
 define.fn {
   name = "ff_mark_worker_dead",
-  doc = "An operator declares a worker dead: its registration ends and its leases are taken away, owed to every partition.",
+  doc = "An operator declares a worker dead: its registration ends and its leases are taken away, owed to every "
+    .. "partition.",
   flags = { "allow-oom" },
   args = { instance = "instance", actor = "actor" },
   reply = { marked = {} },
@@ -14996,7 +16368,10 @@ local queues = require "index.queues"
 local execution = require "record.execution"
 local view = require "record.view"
 
-local by_creation = { delayed = "delayed", suspended = "suspended", completed = "terminal", failed = "terminal", cancelled = "terminal", expired = "terminal", skipped = "terminal" }
+local by_creation = {
+  delayed = "delayed", suspended = "suspended", completed = "terminal", failed = "terminal", cancelled = "terminal",
+  expired = "terminal", skipped = "terminal",
+}
 
 -- The narrowest indexes that hold every match, each with what its scores add to the creation time.
 local function sources(tx, a)
@@ -15007,7 +16382,9 @@ local function sources(tx, a)
     if by_creation[a.state] then return { { keys.place(tx, path, by_creation[a.state]), 0 } } end
     if a.state == "active" then
       local list = { { keys.queue(tx, path, "any"), home.active_from } }
-      for _, entry in ipairs(queues.all(tx, path)) do list[#list + 1] = { keys.queue(tx, path, entry.queue), home.active_from } end
+      for _, entry in ipairs(queues.all(tx, path)) do
+        list[#list + 1] = { keys.queue(tx, path, entry.queue), home.active_from }
+      end
       return list
     end
   end
@@ -15056,7 +16433,9 @@ local function entries_of(tx, source, a, looks)
   for _, item in ipairs(found) do
     local entry = { id = item.member, created_at = item.score - base }
     local outside = item.score < low or item.score > high
-    if not outside and (after == nil or before({ id = after.execution_id, created_at = after.created_at }, entry)) then list[#list + 1] = entry end
+    if not outside and (after == nil or before({ id = after.execution_id, created_at = after.created_at }, entry)) then
+      list[#list + 1] = entry
+    end
   end
   return list, full
 end
@@ -15071,8 +16450,12 @@ local function tag_matches(rec, a)
 end
 
 local function matches(rec, a)
-  return (a.namespace == nil or execution.namespace(rec) == a.namespace) and (a.lane == nil or execution.lane(rec) == a.lane) and (a.kind == nil or rec.kind == a.kind)
-    and (a.state == nil or execution.public_state(rec) == a.state) and (a.worker == nil or (rec.phase == "active" and rec.worker == a.worker)) and tag_matches(rec, a)
+  return (a.namespace == nil or execution.namespace(rec) == a.namespace)
+    and (a.lane == nil or execution.lane(rec) == a.lane)
+    and (a.kind == nil or rec.kind == a.kind)
+    and (a.state == nil or execution.public_state(rec) == a.state)
+    and (a.worker == nil or (rec.phase == "active" and rec.worker == a.worker))
+    and tag_matches(rec, a)
 end
 
 local function worker_entries(tx, a)
@@ -15083,7 +16466,8 @@ local function worker_entries(tx, a)
     if rec then
       local entry = { id = id, created_at = rec.created }
       local later = a.after == nil or before({ id = a.after.execution_id, created_at = a.after.created_at }, entry)
-      local inside = entry.created_at >= (a.created_after or 0) and entry.created_at <= (a.created_before or limits.time_ms_max)
+      local inside = entry.created_at >= (a.created_after or 0)
+        and entry.created_at <= (a.created_before or limits.time_ms_max)
       if later and inside then list[#list + 1] = entry end
     end
   end
@@ -15100,19 +16484,23 @@ local function member_entries(tx, a, looks)
   for _, item in ipairs(found) do
     local rec = execution.load(tx, item.member)
     local created = rec and rec.created
-    if rec and created >= (a.created_after or 0) and created <= (a.created_before or limits.time_ms_max) then list[#list + 1] = { id = item.member, created_at = created } end
+    if rec and created >= (a.created_after or 0) and created <= (a.created_before or limits.time_ms_max) then
+      list[#list + 1] = { id = item.member, created_at = created }
+    end
   end
   return list, #found == looks
 end
 
 define.fn {
   name = "ff_list_executions",
-  doc = "Executions of this partition, newest first, that match every filter given. Looks at a bounded number of index entries; a page may be short, `more` says whether to go on after `last`.",
+  doc = "Executions of this partition, newest first, that match every filter given. Looks at a bounded number of index "
+    .. "entries; a page may be short, `more` says whether to go on after `last`.",
   flags = { "no-writes" },
   weight = "limit",
   args = {
-    namespace = "namespace?", lane = "lane?", kind = "kind?", state = "public_state?", tag_key = "tag_key?", tag_value = "tag_value?", worker = "instance?", flow_id = "flow_id?",
-    created_after = "time_ms?", created_before = "time_ms?", after = "position?", limit = "list_limit",
+    namespace = "namespace?", lane = "lane?", kind = "kind?", state = "public_state?", tag_key = "tag_key?",
+    tag_value = "tag_value?", worker = "instance?", flow_id = "flow_id?", created_after = "time_ms?",
+    created_before = "time_ms?", after = "position?", limit = "list_limit",
   },
   reply = { page = { items = "[summary]", last = "position?", more = "bool" } },
   errs = {},
@@ -15172,11 +16560,18 @@ end
 
 define.fn {
   name = "ff_read_events",
-  doc = "Entries of events of this partition, oldest first, that hold at least `limit` events if there are that many. `after` is an entry that was read whole, or a place inside of one, which is answered again; `from_ms` starts at a time instead. Says the oldest and latest entry kept, whether the stream is cut at its length, and the time up to which this is complete.",
+  doc = "Entries of events of this partition, oldest first, that hold at least `limit` events if there are that many. "
+    .. "`after` is an entry that was read whole, or a place inside of one, which is answered again; `from_ms` starts "
+    .. "at a time instead. Says the oldest and latest entry kept, whether the stream is cut at its length, and the "
+    .. "time up to which this is complete.",
   flags = { "no-writes" },
   weight = "limit",
   args = { after = "event_place?", from_ms = "time_ms?", limit = "list_limit" },
-  reply = { events = { entries = "[event_entry]", oldest = "stream_id?", latest = "stream_id?", full = "bool", now = "time_ms" } },
+  reply = {
+    events = {
+      entries = "[event_entry]", oldest = "stream_id?", latest = "stream_id?", full = "bool", now = "time_ms",
+    },
+  },
   errs = {},
   call = function(tx, a)
     local key = keys.events(tx)
@@ -15213,7 +16608,9 @@ define.fn {
   errs = {},
   call = function(tx, a)
     local items = {}
-    for i, entry in ipairs(tx:xrange(keys.outbox(tx), a.after and "(" .. a.after or "-", "+", a.limit)) do items[i] = outbox.parse(entry) end
+    for i, entry in ipairs(tx:xrange(keys.outbox(tx), a.after and "(" .. a.after or "-", "+", a.limit)) do
+      items[i] = outbox.parse(entry)
+    end
     return reply.ok("effects", { items = items })
   end,
 }
@@ -15239,11 +16636,14 @@ local function dependency_facts(tx, rec)
     if #open >= limits.dependencies_shown_max then break end
     local e = dependencies.edge(tx, item.from, item.number)
     local up = e.state == "pending" and execution.load(tx, item.from, true)
-    if up then open[#open + 1] = { execution_id = up.id, key = up.key, state = execution.member_state(up), on = e.on } end
+    if up then
+      open[#open + 1] = { execution_id = up.id, key = up.key, state = execution.member_state(up), on = e.on }
+    end
   end
   local inbound = rec.inbound
   return {
-    policy = inbound and inbound.policy or "all_of", needed = dependencies.needed(inbound, d.total), total = d.total, met = d.met, dead = d.dead, held = rec.hidden ~= nil, open = open,
+    policy = inbound and inbound.policy or "all_of", needed = dependencies.needed(inbound, d.total), total = d.total,
+    met = d.met, dead = d.dead, held = rec.hidden ~= nil, open = open,
   }
 end
 
@@ -15257,8 +16657,12 @@ define.fn {
   doc = "The facts of this partition that say why an execution is not running.",
   flags = { "no-writes" },
   args = { execution_id = "execution_id" },
-  reply = { facts = { execution = "execution", lane_state = "lane_state?", max_active = "max_active?", ahead = "count?", queue = "queue", uncovered = "bool",
-    dependencies = "dependency_facts?", children = "children_facts?" } },
+  reply = {
+    facts = {
+      execution = "execution", lane_state = "lane_state?", max_active = "max_active?", ahead = "count?",
+      queue = "queue", uncovered = "bool", dependencies = "dependency_facts?", children = "children_facts?",
+    },
+  },
   errs = { "execution_not_found" },
   call = function(tx, a)
     local rec = execution.load(tx, a.execution_id)
@@ -15274,8 +16678,10 @@ define.fn {
     -- What its budgets have to admit: more than it estimated once a report was refused.
     whole.budgets = holds.asked_budgets(rec) or {}
     return reply.ok("facts", {
-      execution = whole, lane_state = copy and copy.state, max_active = copy and copy.max_active, ahead = ahead, queue = rec.queue, uncovered = entry ~= nil and entry.uncovered,
-      dependencies = rec.deps and dependency_facts(tx, rec) or nil, children = rec.reason == "waiting_for_children" and children_facts(rec) or nil,
+      execution = whole, lane_state = copy and copy.state, max_active = copy and copy.max_active, ahead = ahead,
+      queue = rec.queue, uncovered = entry ~= nil and entry.uncovered,
+      dependencies = rec.deps and dependency_facts(tx, rec) or nil,
+      children = rec.reason == "waiting_for_children" and children_facts(rec) or nil,
     })
   end,
 }
@@ -15297,7 +16703,8 @@ end
 
 define.fn {
   name = "ff_explain_lane",
-  doc = "What the work of a lane waits for in this partition: up to `limit` each of those blocked, delayed and suspended, the longest waiting first, and the first delay to end.",
+  doc = "What the work of a lane waits for in this partition: up to `limit` each of those blocked, delayed and "
+    .. "suspended, the longest waiting first, and the first delay to end.",
   flags = { "no-writes" },
   args = { namespace = "namespace", lane = "lane", limit = "batch_size" },
   reply = { waiting = { items = "[lane_waiter]", next_delay_at = "time_ms?" } },
@@ -15312,7 +16719,8 @@ define.fn {
         local rec = execution.load(tx, item.member)
         if rec then
           items[#items + 1] = {
-            execution_id = rec.id, state = execution.public_state(rec), reason = rec.reason, requires = rec.requires or {}, detail = rec.detail and spec.unflatten(rec.detail) or nil,
+            execution_id = rec.id, state = execution.public_state(rec), reason = rec.reason,
+            requires = rec.requires or {}, detail = rec.detail and spec.unflatten(rec.detail) or nil,
           }
           if place == "delayed" then sees(rec.delay) end
         end
@@ -15337,7 +16745,8 @@ local queues = require "index.queues"
 
 define.fn {
   name = "ff_count_ahead",
-  doc = "How many eligible executions of a lane stand before another of any partition here; `more` when they are more than one call looks at.",
+  doc = "How many eligible executions of a lane stand before another of any partition here; `more` when they are more "
+    .. "than one call looks at.",
   flags = { "no-writes" },
   args = { namespace = "namespace", lane = "lane", score = "int", execution_id = "execution_id" },
   reply = { ahead = { count = "count", more = "bool" } },
@@ -15345,7 +16754,8 @@ define.fn {
   call = function(tx, a)
     local path, count, more = a.namespace .. "/" .. a.lane, 0, false
     local function look(queue)
-      local found = tx:zlowest(keys.queue(tx, path, queue), "-inf", string.format("%.0f", a.score), limits.list_looks_max)
+      local key = keys.queue(tx, path, queue)
+      local found = tx:zlowest(key, "-inf", string.format("%.0f", a.score), limits.list_looks_max)
       for _, item in ipairs(found) do
         if item.score < a.score or item.member < a.execution_id then count = count + 1 end
       end
@@ -15368,7 +16778,8 @@ local start = require "transition.start"
 
 define.fn {
   name = "ff_find_leases",
-  doc = "The live leases a worker instance holds in this partition, at most 1000, and the whole tasks of those that one request claimed: their ids begin alike.",
+  doc = "The live leases a worker instance holds in this partition, at most 1000, and the whole tasks of those that "
+    .. "one request claimed: their ids begin alike.",
   flags = { "no-writes" },
   args = { instance = "instance", lease_prefix = "lease_prefix?" },
   reply = { found = { leases = "[held_lease]", tasks = "[task]" } },
@@ -15380,7 +16791,9 @@ define.fn {
       local rec = execution.load(tx, ids[i])
       if rec and rec.phase == "active" and now < rec.lease_until then
         found[#found + 1] = { execution_id = rec.id, lease_id = rec.lease_id, lease_expires_at = rec.lease_until }
-        if a.lease_prefix and string.sub(rec.lease_id, 1, 23) == a.lease_prefix and #tasks < limits.batch_max then tasks[#tasks + 1] = start.task(tx, rec) end
+        if a.lease_prefix and string.sub(rec.lease_id, 1, 23) == a.lease_prefix and #tasks < limits.batch_max then
+          tasks[#tasks + 1] = start.task(tx, rec)
+        end
       end
     end
     return reply.ok("found", { leases = found, tasks = tasks })
@@ -15417,7 +16830,8 @@ define.fn {
     local refs = satisfied and satisfied[2] or woken and woken.refs or {}
     local from = 1
     while a.after and refs[from] and signals.number(refs[from]) <= signals.number(a.after) do from = from + 1 end
-    local list, more = signals.named(tx, rec, refs, from, math.min(a.limit, limits.stream_page_max), limits.stream_read_bytes_max)
+    local count = math.min(a.limit, limits.stream_page_max)
+    local list, more = signals.named(tx, rec, refs, from, count, limits.stream_read_bytes_max)
     return reply.ok("page", { signals = list, more = more })
   end,
 }
@@ -15454,8 +16868,8 @@ local function queue_counts(tx, path, name)
   return eligible, granted, active, head, key
 end
 
--- When the oldest that waits in a queue was made, as far as a bounded look tells. Age and strict priority keep each priority
--- together, its oldest first, so one entry of each is looked at; elsewhere the next in line are.
+-- When the oldest that waits in a queue was made, as far as a bounded look tells. Age and strict priority keep each
+-- priority together, its oldest first, so one entry of each is looked at; elsewhere the next in line are.
 local function oldest(tx, copy, key, head)
   local strict = copy.fairness == "fifo" and copy.priority_weight == limits.strict_priority_weight
   local looked_at = strict and { head } or eligible_from(tx, key, "-inf", limits.oldest_looks_max)
@@ -15464,7 +16878,9 @@ local function oldest(tx, copy, key, head)
     local rec = looked_at[i] and execution.load(tx, looked_at[i].member)
     if not rec then break end
     found = math.min(found or rec.created, rec.created)
-    if strict and rec.prio > 0 then looked_at[i + 1] = eligible_from(tx, key, "(" .. band(tx.now - rec.prio * copy.priority_weight), 1)[1] end
+    if strict and rec.prio > 0 then
+      looked_at[i + 1] = eligible_from(tx, key, "(" .. band(tx.now - rec.prio * copy.priority_weight), 1)[1]
+    end
   end
   return found
 end
@@ -15472,18 +16888,24 @@ end
 local function lane_counts(tx, path)
   local namespace, name = lane.split(path)
   local copy = lane.load(tx, path)
-  local counts = { namespace = namespace, lane = name, state = copy.state, eligible = 0, granted = 0, active = 0, queues = {} }
+  local counts = {
+    namespace = namespace, lane = name, state = copy.state, eligible = 0, granted = 0, active = 0, queues = {},
+  }
   local all = { { queue = "any", requires = {}, admission = false, uncovered = false } }
   for _, entry in ipairs(queues.all(tx, path)) do all[#all + 1] = entry end
   local first
   for _, entry in ipairs(all) do
     local eligible, granted, active, head, key = queue_counts(tx, path, entry.queue)
-    counts.eligible, counts.granted, counts.active = counts.eligible + eligible, counts.granted + granted, counts.active + active
+    counts.eligible, counts.granted, counts.active =
+      counts.eligible + eligible, counts.granted + granted, counts.active + active
     if head and (first == nil or head.score < first.score) then first = head end
     local since = head and oldest(tx, copy, key, head)
     if since then counts.oldest_eligible_at = math.min(counts.oldest_eligible_at or since, since) end
     if entry.queue ~= "any" or eligible > 0 then
-      counts.queues[#counts.queues + 1] = { queue = entry.queue, requires = entry.requires, admission = entry.admission, eligible = eligible, uncovered = entry.uncovered, head_score = head and head.score }
+      counts.queues[#counts.queues + 1] = {
+        queue = entry.queue, requires = entry.requires, admission = entry.admission, eligible = eligible,
+        uncovered = entry.uncovered, head_score = head and head.score,
+      }
     end
   end
   counts.head_score = first and first.score
@@ -15513,8 +16935,8 @@ local function page(tx, a)
     return tx:zscore(keys.lanes(tx), path) and { path } or {}, false
   end
   local first = a.offset or 0
-  local found = tx:zrange(keys.lanes(tx), string.format("%.0f", first),
-    string.format("%.0f", first + limits.lanes_per_call_max))
+  local last = first + limits.lanes_per_call_max
+  local found = tx:zrange(keys.lanes(tx), string.format("%.0f", first), string.format("%.0f", last))
   local more = #found > limits.lanes_per_call_max
   if more then found[#found] = nil end
   return found, more
@@ -15522,24 +16944,33 @@ end
 
 define.fn {
   name = "ff_partition_stats",
-  doc = "Counts of this partition: timers, events, outbox, what was set aside, and per lane and state; at most 32 lanes from `offset` on.",
+  doc = "Counts of this partition: timers, events, outbox, what was set aside, and per lane and state; at most 32 "
+    .. "lanes from `offset` on.",
   flags = { "no-writes" },
   args = { namespace = "namespace?", lane = "lane?", offset = "count?" },
-  reply = { stats = { lanes = "[lane_counts]", more = "bool", executions = "count", timers = "count", next_timer_at = "time_ms?", stuck = "count", events = "count", outbox = "count",
-      flows = "count", cancel_backlog = "count", pending_cancels = "count" } },
+  reply = {
+    stats = {
+      lanes = "[lane_counts]", more = "bool", executions = "count", timers = "count", next_timer_at = "time_ms?",
+      stuck = "count", events = "count", outbox = "count", flows = "count", cancel_backlog = "count",
+      pending_cancels = "count",
+    },
+  },
   errs = {},
   call = function(tx, a)
     local lanes = {}
     local paths, more = page(tx, a)
     for _, path in ipairs(paths) do
       local namespace, name = lane.split(path)
-      if (a.namespace == nil or a.namespace == namespace) and (a.lane == nil or a.lane == name) then lanes[#lanes + 1] = lane_counts(tx, path) end
+      if (a.namespace == nil or a.namespace == namespace) and (a.lane == nil or a.lane == name) then
+        lanes[#lanes + 1] = lane_counts(tx, path)
+      end
     end
     local head = tx:zhead(keys.timers(tx))
     return reply.ok("stats", {
-      lanes = lanes, more = more, executions = tx:zcard(keys.all(tx)), timers = tx:zcard(keys.timers(tx)), next_timer_at = head and head.score,
-      stuck = tx:zcard(keys.stuck(tx)), events = event.kept(tx), outbox = tx:xlen(keys.outbox(tx)),
-      flows = tx:zcard(keys.flows(tx)), cancel_backlog = tx:zcard(keys.cancel_backlog(tx)), pending_cancels = pending_cancels(tx),
+      lanes = lanes, more = more, executions = tx:zcard(keys.all(tx)), timers = tx:zcard(keys.timers(tx)),
+      next_timer_at = head and head.score, stuck = tx:zcard(keys.stuck(tx)), events = event.kept(tx),
+      outbox = tx:xlen(keys.outbox(tx)), flows = tx:zcard(keys.flows(tx)),
+      cancel_backlog = tx:zcard(keys.cancel_backlog(tx)), pending_cancels = pending_cancels(tx),
     })
   end,
 }
@@ -15609,7 +17040,10 @@ local check = {}
 local looks = 1024
 
 local function expect(found, findings, number, key, what, stored, counted)
-  if stored ~= counted then found(findings, number, key, string.format("%s is %s, counted %s", what, tostring(stored), tostring(counted)), false) end
+  if stored ~= counted then
+    local problem = string.format("%s is %s, counted %s", what, tostring(stored), tostring(counted))
+    found(findings, number, key, problem, false)
+  end
 end
 
 -- The edges into a member: its counts are those of the edges, and what it is follows from them.
@@ -15630,7 +17064,9 @@ local function check_inbound(tx, rec, findings, found)
       if e.state == "met" then met, bytes = met + 1, bytes + (e.bytes or 0) end
       if e.state == "dead" then dead = dead + 1 end
       if e.hope then hopes = hopes + 1 end
-      if e.state ~= "pending" and up.phase ~= "terminal" and d.decided == nil and rec.phase ~= "terminal" and up.owed == nil then
+      if e.state ~= "pending" and up.phase ~= "terminal" and d.decided == nil and rec.phase ~= "terminal"
+        and up.owed == nil
+      then
         found(findings, 19, key, "edge from " .. item.from .. " is " .. e.state .. " before it ended", false)
       end
     end
@@ -15646,8 +17082,12 @@ end
 local function check_decision(tx, rec, f, findings, found)
   local key, d = keys.core(tx, rec.id), dependencies.load(rec)
   local judged = dependencies.judge(rec.inbound, d)
-  if ((rec.attempt ~= nil and rec.next ~= "replay") or rec.phase == "active") and d.decided ~= "ready" then found(findings, 18, key, "started although its edges do not let it", false) end
-  if d.decided == nil and judged and not rec.hidden and rec.phase == "runnable" and f.stop == nil and rec.owed == nil and f.owed == nil then
+  if ((rec.attempt ~= nil and rec.next ~= "replay") or rec.phase == "active") and d.decided ~= "ready" then
+    found(findings, 18, key, "started although its edges do not let it", false)
+  end
+  if d.decided == nil and judged and not rec.hidden and rec.phase == "runnable" and f.stop == nil and rec.owed == nil
+    and f.owed == nil
+  then
     found(findings, judged == "skip" and 20 or 18, key, "is not decided, should be " .. judged, false)
   end
 end
@@ -15657,20 +17097,33 @@ local function check_outbound(tx, rec, f, findings, found)
   local outs = rec.outs or 0
   for _, e in ipairs(dependencies.edges(tx, rec.id, 1, math.min(outs, looks))) do
     local down = execution.load(tx, e.to, true)
-    if down and tx:zscore(keys.edges_in(tx, e.to), rec.id) ~= e.number then found(findings, 19, key, "edge to " .. e.to .. " is not known there", false) end
+    if down and tx:zscore(keys.edges_in(tx, e.to), rec.id) ~= e.number then
+      found(findings, 19, key, "edge to " .. e.to .. " is not known there", false)
+    end
     -- A skipped member that was run again waits until its upstreams are run again.
-    if down and down.replays == nil and rec.phase == "terminal" and e.state == "pending" and e.number <= (rec.reached or 0) then
+    if down and down.replays == nil and rec.phase == "terminal" and e.state == "pending"
+      and e.number <= (rec.reached or 0)
+    then
       found(findings, 19, key, "edge to " .. e.to .. " was passed over", false)
     end
   end
   -- What ended while its flow was stopped decides nothing, also after the flow was opened again.
-  if rec.phase == "terminal" and (rec.reached or 0) < outs and not rec.halted and rec.owed == nil and f.stop == nil and f.outcome == nil then found(findings, 19, key, "its end has not reached all its edges", false) end
-  if f.stop == nil then expect(found, findings, 21, keys.core(tx, rec.id), "verdict", rec.verdict, resolve.verdict(rec)) end
+  if rec.phase == "terminal" and (rec.reached or 0) < outs and not rec.halted and rec.owed == nil and f.stop == nil
+    and f.outcome == nil
+  then
+    found(findings, 19, key, "its end has not reached all its edges", false)
+  end
+  if f.stop == nil then
+    expect(found, findings, 21, keys.core(tx, rec.id), "verdict", rec.verdict, resolve.verdict(rec))
+  end
 end
 
 local function check_debts(tx, rec, findings, found)
   local due = tx:zscore(keys.timers(tx), owed.timer(rec.id)) ~= nil
-  if due ~= (rec.owed ~= nil) then found(findings, 11, keys.timers(tx), rec.id .. (due and " owes nothing" or " owes something and nothing wakes it"), false) end
+  if due ~= (rec.owed ~= nil) then
+    local problem = due and " owes nothing" or " owes something and nothing wakes it"
+    found(findings, 11, keys.timers(tx), rec.id .. problem, false)
+  end
 end
 
 local function check_children(tx, rec, findings, found)
@@ -15687,7 +17140,9 @@ local function check_children(tx, rec, findings, found)
   end
   if seen < looks then expect(found, findings, 36, key, "open", k.open, open) end
   if rec.phase ~= "terminal" then
-    if rec.reason == "waiting_for_children" and rec.nested == nil and k.open == 0 then found(findings, 10, keys.core(tx, rec.id), "waits for children that have ended", false) end
+    if rec.reason == "waiting_for_children" and rec.nested == nil and k.open == 0 then
+      found(findings, 10, keys.core(tx, rec.id), "waits for children that have ended", false)
+    end
   end
 end
 
@@ -15697,8 +17152,12 @@ function check.member(tx, rec, findings, found)
   if rec.flow_id == nil then return end
   local f = flow.load(tx, rec.flow_id)
   if f == nil then return found(findings, 37, keys.core(tx, rec.id), "its flow is gone", false) end
-  if tx:zscore(keys.flow_members(tx, f.id), rec.id) ~= rec.number then found(findings, 21, keys.flow_members(tx, f.id), rec.id .. " is missing", false) end
-  if tx:hget(keys.flow_names(tx, f.id), rec.key) ~= rec.id then found(findings, 21, keys.flow_names(tx, f.id), rec.key .. " does not name " .. rec.id, false) end
+  if tx:zscore(keys.flow_members(tx, f.id), rec.id) ~= rec.number then
+    found(findings, 21, keys.flow_members(tx, f.id), rec.id .. " is missing", false)
+  end
+  if tx:hget(keys.flow_names(tx, f.id), rec.key) ~= rec.id then
+    found(findings, 21, keys.flow_names(tx, f.id), rec.key .. " does not name " .. rec.id, false)
+  end
   if rec.deps then
     check_inbound(tx, rec, findings, found)
     check_decision(tx, rec, f, findings, found)
@@ -15715,10 +17174,18 @@ function check.flow(tx, f, findings, found)
   local members = keys.flow_members(tx, f.id)
   local total = tx:zcard(members)
   expect(found, findings, 21, key, "stored", f.stored, total)
-  if tx:zscore(keys.flows(tx), f.id) ~= f.created then found(findings, 10, keys.flows(tx), f.id .. " is missing", false) end
-  if tx:zscore(keys.timers(tx), flow.timer(f.id)) ~= flow.wake_at(f) then found(findings, 11, keys.timers(tx), flow.timer(f.id) .. " should wake at another time", false) end
-  if (tx:zscore(keys.cancel_backlog(tx), f.id) ~= nil) ~= (f.walk == "cancel") then found(findings, 11, keys.cancel_backlog(tx), f.id .. " and its walk disagree", false) end
-  if f.ended == nil and f.sealed and f.walk == nil and f.owed == nil and flow.open(f) == 0 then found(findings, 21, key, "is not over although its members are", false) end
+  if tx:zscore(keys.flows(tx), f.id) ~= f.created then
+    found(findings, 10, keys.flows(tx), f.id .. " is missing", false)
+  end
+  if tx:zscore(keys.timers(tx), flow.timer(f.id)) ~= flow.wake_at(f) then
+    found(findings, 11, keys.timers(tx), flow.timer(f.id) .. " should wake at another time", false)
+  end
+  if (tx:zscore(keys.cancel_backlog(tx), f.id) ~= nil) ~= (f.walk == "cancel") then
+    found(findings, 11, keys.cancel_backlog(tx), f.id .. " and its walk disagree", false)
+  end
+  if f.ended == nil and f.sealed and f.walk == nil and f.owed == nil and flow.open(f) == 0 then
+    found(findings, 21, key, "is not over although its members are", false)
+  end
   local counts, uncaught, sinks, owing, last, page = {}, 0, 0, 0, 0, nil
   repeat
     page = tx:zlowest(members, string.format("(%.0f", last), "+inf", looks)
@@ -15762,7 +17229,9 @@ local function shown(n) return string.format("%.0f", n) end
 -- No more holders than the limit; one that was lowered lets those who are in finish.
 local function check_holders(tx, q, k, findings, found)
   local cap = q.definition.concurrency
-  if cap and q.version == 1 and k.held > cap then found(findings, 32, k.holders, shown(k.held) .. " hold it, " .. shown(cap) .. " may", false) end
+  if cap and q.version == 1 and k.held > cap then
+    found(findings, 32, k.holders, shown(k.held) .. " hold it, " .. shown(cap) .. " may", false)
+  end
 end
 
 -- No more starts in a window than the limit, since the definition is what it is.
@@ -15771,7 +17240,9 @@ local function check_rate(tx, q, k, findings, found)
   if rate == nil then return end
   local from = math.max(tx.now - rate.window_ms, q.changed)
   local starts = tx:zcount(k.rate, "(" .. shown(from), "+inf")
-  if starts > rate.limit then found(findings, 33, k.rate, shown(starts) .. " started in a window, " .. shown(rate.limit) .. " may", false) end
+  if starts > rate.limit then
+    found(findings, 33, k.rate, shown(starts) .. " started in a window, " .. shown(rate.limit) .. " may", false)
+  end
 end
 
 -- The sum is that of the entries, as far as one call counts them.
@@ -15785,7 +17256,9 @@ local function check_weights(tx, q, k, findings, repair, found)
     found(findings, 33, k.weights, "weighs " .. shown(sum) .. ", " .. shown(stored) .. " is counted", repair)
     if repair then room.set_sum(tx, k, sum) end
   end
-  if count ~= tx:zcard(k.weighted) then found(findings, 33, k.weighted, "entries and weights differ in number", false) end
+  if count ~= tx:zcard(k.weighted) then
+    found(findings, 33, k.weighted, "entries and weights differ in number", false)
+  end
 end
 
 -- Everyone in line has said under which holder, and whoever can pass at a time is woken then.
@@ -15793,7 +17266,9 @@ local function check_lines(tx, k, findings, repair, found)
   local asked = tx:hgetall(k.asked) or {}
   local count = 0
   for _ in pairs(asked) do count = count + 1 end
-  if count ~= k.waiting + k.too_large then found(findings, 33, k.asked, shown(count) .. " have asked, " .. shown(k.waiting + k.too_large) .. " wait", false) end
+  if count ~= k.waiting + k.too_large then
+    found(findings, 33, k.asked, shown(count) .. " have asked, " .. shown(k.waiting + k.too_large) .. " wait", false)
+  end
   local timer = room.timer(k.q.id, k.digest)
   local at = tx:zscore(keys.timers(tx), timer)
   if at ~= k.wake then
@@ -15811,7 +17286,9 @@ end
 
 local function check_key(tx, q, digest, findings, repair, found)
   local k = room.load(tx, q, digest)
-  if tx:zscore(keys.quota_keys(tx, q.id), digest) == nil then found(findings, 37, keys.quota_part(tx, q.id, "key", digest), "its quota does not list it", false) end
+  if tx:zscore(keys.quota_keys(tx, q.id), digest) == nil then
+    found(findings, 37, keys.quota_part(tx, q.id, "key", digest), "its quota does not list it", false)
+  end
   check_holders(tx, q, k, findings, found)
   check_rate(tx, q, k, findings, found)
   check_weights(tx, q, k, findings, repair, found)
@@ -15854,8 +17331,8 @@ return invariants
 end
 
 source["maintenance.budget_invariants"] = function(require, LIBRARY)
--- What must hold for a budget: what is used can be counted again from its reports, what is held from its holds, and no limit is
--- passed.
+-- What must hold for a budget: what is used can be counted again from its reports, what is held from its holds, and no
+-- limit is passed.
 local keys = require "lib.keys"
 local limits = require "lib.limits"
 local budget = require "record.budget"
@@ -15866,7 +17343,8 @@ local function add(sum, flat)
   for name, n in pairs(budget.map(flat)) do sum[name] = (sum[name] or 0) + n end
 end
 
--- 30: what is used is the sum of the reports accepted in this period, and of what is known about those that are kept elsewhere.
+-- 30: what is used is the sum of the reports accepted in this period, and of what is known about those that are kept
+-- elsewhere.
 local function check_used(tx, b, key, findings, found)
   local sum = {}
   for _, packed in pairs(tx:hgetall(keys.budget_reports(tx, b.id)) or {}) do
@@ -15881,7 +17359,8 @@ local function check_used(tx, b, key, findings, found)
   end
 end
 
--- What is held is the sum of the holds here and of what is held right below. Repaired from the holds, which are what counts.
+-- What is held is the sum of the holds here and of what is held right below. Repaired from the holds, which are what
+-- counts.
 local function check_held(tx, b, key, findings, repair, found)
   local sum = {}
   for _, packed in pairs(tx:hgetall(keys.budget_holds(tx, b.id)) or {}) do add(sum, cmsgpack.unpack(packed)[1]) end
@@ -15903,7 +17382,9 @@ end
 local function check_limits(b, key, findings, found)
   for _, d in ipairs(b.dimensions) do
     local n = b.used[d.name] + b.held[d.name]
-    if d.hard and n > d.hard and not b.passed then found(findings, 31, key, string.format("%s: %.0f used and held, the limit is %.0f", d.name, n, d.hard), false) end
+    if d.hard and n > d.hard and not b.passed then
+      found(findings, 31, key, string.format("%s: %.0f used and held, the limit is %.0f", d.name, n, d.hard), false)
+    end
   end
 end
 
@@ -15926,7 +17407,9 @@ end
 local function check_holders(tx, b, key, findings, found)
   local set = keys.holders(tx, budget.set(b.id))
   for name in pairs(tx:hgetall(key) or {}) do
-    if #name > 36 and tx:zscore(set, name) == nil then found(findings, 32, key, name .. " is no holder of the budget", false) end
+    if #name > 36 and tx:zscore(set, name) == nil then
+      found(findings, 32, key, name .. " is no holder of the budget", false)
+    end
   end
 end
 
@@ -15991,7 +17474,9 @@ local function check_place(tx, rec, findings, repair)
   local key = home.key(tx, rec, rec.path, place)
   local stored = tx:zscore(key, rec.id)
   if stored ~= score then
-    invariants.found(findings, 10, key, string.format("%s should have score %.0f, has %s", rec.id, score, stored and string.format("%.0f", stored) or "no entry"), repair)
+    local has = stored and string.format("%.0f", stored) or "no entry"
+    local problem = string.format("%s should have score %.0f, has %s", rec.id, score, has)
+    invariants.found(findings, 10, key, problem, repair)
     if repair then tx:zadd(key, score, rec.id) end
   end
   local path = rec.path
@@ -16018,7 +17503,9 @@ end
 local function check_attached(rec, key, findings)
   if rec.phase ~= "active" then return end
   for _, set in ipairs(holds.needed(rec)) do
-    if not holds.in_set(rec, set) then invariants.found(findings, 34, key, "runs and was not admitted to " .. set, false) end
+    if not holds.in_set(rec, set) then
+      invariants.found(findings, 34, key, "runs and was not admitted to " .. set, false)
+    end
   end
 end
 
@@ -16027,7 +17514,8 @@ local function check_timer(tx, rec, findings, repair)
   local expected = execution.wake_at(rec)
   if stored ~= expected then
     local function shown(n) return n and string.format("%.0f", n) or "none" end
-    invariants.found(findings, 11, keys.timers(tx), rec.id .. " should wake at " .. shown(expected) .. ", entry says " .. shown(stored), repair)
+    local problem = rec.id .. " should wake at " .. shown(expected) .. ", entry says " .. shown(stored)
+    invariants.found(findings, 11, keys.timers(tx), problem, repair)
     if repair then
       if expected then tx:zadd(keys.timers(tx), expected, rec.id) else tx:zrem(keys.timers(tx), rec.id) end
       rec.wake = expected
@@ -16041,7 +17529,8 @@ local function check_lease(tx, rec, findings, repair)
   if key == nil then return end
   local held = rec.lease_id ~= nil and tx:hget(key, rec.lease_id) == rec.id
   if held ~= (rec.phase == "active") then
-    invariants.found(findings, 7, key, rec.id .. (held and " is held but not active" or " is active but not held"), repair)
+    local problem = held and " is held but not active" or " is active but not held"
+    invariants.found(findings, 7, key, rec.id .. problem, repair)
     if repair then
       if held then leases.remove(tx, rec) else leases.add(tx, rec) end
     end
@@ -16051,21 +17540,35 @@ end
 local function check_attempts(tx, rec, key, findings)
   local expected = rec.spilled or 0
   for _, a in ipairs(attempt.inline(tx, rec)) do
-    if a.index ~= expected then invariants.found(findings, 4, key, string.format("attempt %d stands where %d belongs", a.index, expected), false) end
+    if a.index ~= expected then
+      invariants.found(findings, 4, key, string.format("attempt %d stands where %d belongs", a.index, expected), false)
+    end
     expected = expected + 1
   end
   local count = rec.attempt == nil and 0 or rec.attempt + 1
-  if expected ~= count then invariants.found(findings, 4, key, string.format("%d attempts filed, %d made", expected, count), false) end
-  if rec.phase == "active" and rec.attempt_state ~= "started" then invariants.found(findings, 4, key, "active without a running attempt", false) end
-  if rec.phase == "terminal" and attempt.is_open(rec) then invariants.found(findings, 9, key, "terminal with a running attempt", false) end
+  if expected ~= count then
+    invariants.found(findings, 4, key, string.format("%d attempts filed, %d made", expected, count), false)
+  end
+  if rec.phase == "active" and rec.attempt_state ~= "started" then
+    invariants.found(findings, 4, key, "active without a running attempt", false)
+  end
+  if rec.phase == "terminal" and attempt.is_open(rec) then
+    invariants.found(findings, 9, key, "terminal with a running attempt", false)
+  end
 end
 
 local function check_state(tx, rec, key, findings)
-  if (rec.phase == "terminal") ~= (rec.outcome ~= nil) then invariants.found(findings, 8, key, "outcome and phase disagree", false) end
-  if rec.phase == "active" and (rec.lease_id == nil or rec.lease_until == nil or rec.worker == nil) then invariants.found(findings, 1, key, "active without a lease", false) end
+  if (rec.phase == "terminal") ~= (rec.outcome ~= nil) then
+    invariants.found(findings, 8, key, "outcome and phase disagree", false)
+  end
+  if rec.phase == "active" and (rec.lease_id == nil or rec.lease_until == nil or rec.worker == nil) then
+    invariants.found(findings, 1, key, "active without a lease", false)
+  end
   local failures = rec.failures or 0
   local allowed = failures > 0 and spec.retry(tx, rec).max_attempts or 0
-  if failures > allowed then invariants.found(findings, 14, key, string.format("%d failures, %d allowed", failures, allowed), false) end
+  if failures > allowed then
+    invariants.found(findings, 14, key, string.format("%d failures, %d allowed", failures, allowed), false)
+  end
 end
 
 -- Slots are held by a grant or a lease. Whether each set counts its holders is checked across partitions.
@@ -16105,7 +17608,9 @@ end
 
 -- Open waitpoints are those of the attempt, whether it runs or waits for its children, or of the current suspension.
 local function check_waitpoints(tx, rec, key, findings, repair)
-  if (rec.phase == "suspended") ~= (rec.wait ~= nil) then invariants.found(findings, 29, key, "suspension and phase disagree", false) end
+  if (rec.phase == "suspended") ~= (rec.wait ~= nil) then
+    invariants.found(findings, 29, key, "suspension and phase disagree", false)
+  end
   local current = suspension.load(rec)
   for _, entry in ipairs(waitpoint.open(rec)) do
     local at = keys.waitpoint(tx, entry[1])
@@ -16114,11 +17619,13 @@ local function check_waitpoints(tx, rec, key, findings, repair)
       invariants.found(findings, 29, at, "is listed as open but not stored", false)
     else
       local attempts = rec.phase == "active" or (rec.phase == "runnable" and rec.resume ~= nil)
-      local fits = (attempts and w.state == "pending") or (current and w.state == "active" and w.suspension == current.id)
+      local fits = (attempts and w.state == "pending")
+        or (current and w.state == "active" and w.suspension == current.id)
       if not fits then invariants.found(findings, 29, at, w.state .. " while the execution is " .. rec.phase, false) end
       invariants.early(tx, rec, w, findings, repair)
       if tx:zscore(keys.inbox(tx), entry[1]) ~= w.created then
-        invariants.found(findings, 10, keys.inbox(tx), entry[1] .. " is missing from the list of open waitpoints", repair)
+        local problem = entry[1] .. " is missing from the list of open waitpoints"
+        invariants.found(findings, 10, keys.inbox(tx), problem, repair)
         if repair then tx:zadd(keys.inbox(tx), w.created, entry[1]) end
       end
     end
@@ -16128,7 +17635,9 @@ end
 local function check_counts(tx, rec, findings)
   local function same(key, counted)
     local stored = tx:xlen(key)
-    if stored ~= counted then invariants.found(findings, 36, key, string.format("%d entries, %d counted", stored, counted), false) end
+    if stored ~= counted then
+      invariants.found(findings, 36, key, string.format("%d entries, %d counted", stored, counted), false)
+    end
   end
   if rec.signals then same(keys.signals(tx, rec.id), signals.count(rec)) end
   if rec.frames then
@@ -16152,8 +17661,12 @@ function invariants.record(tx, rec, findings, repair)
   check_awaits(tx, rec, findings, repair)
   check_attached(rec, key, findings)
   flows.member(tx, rec, findings, invariants.found)
-  if rec.input and not tx:exists(keys.input(tx, rec.id)) then invariants.found(findings, 13, keys.input(tx, rec.id), "input is missing", false) end
-  if rec.result_far and not tx:exists(keys.result(tx, rec.id)) then invariants.found(findings, 13, keys.result(tx, rec.id), "result is missing", false) end
+  if rec.input and not tx:exists(keys.input(tx, rec.id)) then
+    invariants.found(findings, 13, keys.input(tx, rec.id), "input is missing", false)
+  end
+  if rec.result_far and not tx:exists(keys.result(tx, rec.id)) then
+    invariants.found(findings, 13, keys.result(tx, rec.id), "result is missing", false)
+  end
 end
 
 return invariants
@@ -16180,7 +17693,9 @@ local walk = require "transition.walk"
 local function fire_idempotency(tx, digest, member)
   local key = keys.idempotency(tx, digest)
   local record = tx:hgetall(key)
-  if record and tonumber(record.until_ms) > tx.now then return tx:zadd(keys.timers(tx), tonumber(record.until_ms), member) end
+  if record and tonumber(record.until_ms) > tx.now then
+    return tx:zadd(keys.timers(tx), tonumber(record.until_ms), member)
+  end
   if record then tx:del(key) end
   timers.clear(tx, member)
 end
@@ -16266,7 +17781,10 @@ define.fn {
     end
     local head = tx:zhead(keys.timers(tx))
     start.forget_announced(tx, head and head.score)
-    return reply.ok("fired", { count = count, stuck = stuck, more = head ~= nil and head.score <= tx.now, next_at = head and head.score, now = tx.now })
+    return reply.ok("fired", {
+      count = count, stuck = stuck, more = head ~= nil and head.score <= tx.now, next_at = head and head.score,
+      now = tx.now,
+    })
   end,
 }
 end
@@ -16324,23 +17842,32 @@ local function on_hand(tx)
   local owed = effects > 0 and tx:xrange(keys.outbox(tx), "-", "+", 1)[1]
   local asked = waitpoints > 0 and tx:zhead(keys.inbox(tx))
   return {
-    outbox = effects, oldest_outbox_at = owed and outbox.parse(owed).at or nil, timers_due = due, next_timer_at = timer and timer.score,
-    stuck = tx:zcard(keys.stuck(tx)), waitpoints = waitpoints, oldest_waitpoint_at = asked and asked.score or nil,
+    outbox = effects, oldest_outbox_at = owed and outbox.parse(owed).at or nil, timers_due = due,
+    next_timer_at = timer and timer.score, stuck = tx:zcard(keys.stuck(tx)), waitpoints = waitpoints,
+    oldest_waitpoint_at = asked and asked.score or nil,
   }
 end
 
 define.fn {
   name = "ff_tally_events",
-  doc = "Counts the events that were not counted yet, at most `limit`, and answers everything this partition has counted, with what it has on hand. `more` says that events are left to count, `counted_to` up to when they were.",
+  doc = "Counts the events that were not counted yet, at most `limit`, and answers everything this partition has "
+    .. "counted, with what it has on hand. `more` says that events are left to count, `counted_to` up to when they "
+    .. "were.",
   flags = { "allow-oom" },
   args = { limit = "list_limit" },
-  reply = { tally = { names = "[text]", bounds_ms = "[count]", lines = "[tally_line]", gaps = "count", more = "bool", counted_to = "time_ms", on_hand = "on_hand", now = "time_ms" } },
+  reply = {
+    tally = {
+      names = "[text]", bounds_ms = "[count]", lines = "[tally_line]", gaps = "count", more = "bool",
+      counted_to = "time_ms", on_hand = "on_hand", now = "time_ms",
+    },
+  },
   errs = {},
   call = function(tx, a)
     local t, hand = tally.load(tx), on_hand(tx)
     local more = tally.count(tx, t, "+", a.limit)
     return reply.ok("tally", {
-      names = t.names, bounds_ms = tally.bounds_ms, lines = tally.typed(t), gaps = t.gaps, more = more, counted_to = more and t.last_at or tx.now, on_hand = hand, now = tx.now,
+      names = t.names, bounds_ms = tally.bounds_ms, lines = tally.typed(t), gaps = t.gaps, more = more,
+      counted_to = more and t.last_at or tx.now, on_hand = hand, now = tx.now,
     })
   end,
 }
@@ -16353,7 +17880,8 @@ local limits = require "lib.limits"
 local reply = require "lib.reply"
 local tally = require "record.tally"
 
--- Where the stream is cut: where the age that is kept begins, but where someone counts, nothing goes that was not counted.
+-- Where the stream is cut: where the age that is kept begins, but where someone counts, nothing goes that was not
+-- counted.
 local function cut(tx)
   local kept_from = string.format("%.0f-0", tx.now - limits.events_age_ms_max)
   local t = tally.load(tx)
@@ -16404,7 +17932,11 @@ local function review_queue(tx, path, entry, sets)
   if covered(entry.requires, sets) then
     if entry.uncovered_since then
       entry.uncovered_since, entry.uncovered = nil, false
-      if tx:zcard(keys.queue(tx, path, entry.queue)) == 0 then queues.drop(tx, path, entry.queue) else queues.put(tx, path, entry) end
+      if tx:zcard(keys.queue(tx, path, entry.queue)) == 0 then
+        queues.drop(tx, path, entry.queue)
+      else
+        queues.put(tx, path, entry)
+      end
     end
     return nil
   end
@@ -16424,7 +17956,9 @@ end
 local function move(tx, id, expected, change, kind, data)
   local answer = tx:item(function()
     local rec = execution.load(tx, id)
-    if rec == nil or rec.phase ~= "runnable" or rec.reason ~= expected then return reply.err("execution_not_runnable") end
+    if rec == nil or rec.phase ~= "runnable" or rec.reason ~= expected then
+      return reply.err("execution_not_runnable")
+    end
     if change(rec) == false then return reply.err("execution_not_runnable") end
     execution.save(tx, rec)
     event.of_execution(tx, rec, kind, unpack(data))
@@ -16435,10 +17969,16 @@ end
 
 define.fn {
   name = "ff_review_routes",
-  doc = "Compares a lane's waiting requirement sets with the capability sets of live workers: moves what nobody covers to blocked:route and back what somebody covers again. Bounded; `cursor` goes on behind a blocked head.",
+  doc = "Compares a lane's waiting requirement sets with the capability sets of live workers: moves what nobody covers "
+    .. "to blocked:route and back what somebody covers again. Bounded; `cursor` goes on behind a blocked head.",
   flags = { "allow-oom" },
-  args = { namespace = "namespace", lane = "lane", capability_sets = "capability_sets", cursor = "count?", limit = "batch_size" },
-  reply = { reviewed = { blocked = "count", unblocked = "count", more = "bool", next_cursor = "count?", again_at = "time_ms?" } },
+  args = {
+    namespace = "namespace", lane = "lane", capability_sets = "capability_sets", cursor = "count?",
+    limit = "batch_size",
+  },
+  reply = {
+    reviewed = { blocked = "count", unblocked = "count", more = "bool", next_cursor = "count?", again_at = "time_ms?" },
+  },
   errs = {},
   call = function(tx, a)
     local path = a.namespace .. "/" .. a.lane
@@ -16455,19 +17995,22 @@ define.fn {
         end)
         if due_at and (again_at == nil or due_at < again_at) then again_at = due_at end
         if entry.uncovered then
-          local waiting = tx:zlowest(keys.queue(tx, path, entry.queue), "-inf", "(" .. string.format("%.0f", home.granted_from), a.limit + 1)
+          local granted = "(" .. string.format("%.0f", home.granted_from)
+          local waiting = tx:zlowest(keys.queue(tx, path, entry.queue), "-inf", granted, a.limit + 1)
           for i, item in ipairs(waiting) do
             if i > a.limit or blocked >= a.limit then more = true break end
-            if move(tx, item.member, nil, function(rec) runnable.block_route(rec, tx.now) end, "execution.blocked", { "reason", "waiting_for_capable_worker" }) then
-              blocked = blocked + 1
-            end
+            local gone = move(tx, item.member, nil, function(rec)
+              runnable.block_route(rec, tx.now)
+            end, "execution.blocked", { "reason", "waiting_for_capable_worker" })
+            if gone then blocked = blocked + 1 end
           end
         end
       end
     end
 
     local offset = a.cursor or 0
-    local page = tx:zrange(keys.place(tx, path, "blocked:route"), string.format("%.0f", offset), string.format("%.0f", offset + a.limit))
+    local from, to = string.format("%.0f", offset), string.format("%.0f", offset + a.limit)
+    local page = tx:zrange(keys.place(tx, path, "blocked:route"), from, to)
     local kept = 0
     for i, id in ipairs(page) do
       if i > a.limit then break end
@@ -16479,7 +18022,9 @@ define.fn {
       if back then unblocked = unblocked + 1 else kept = kept + 1 end
     end
     local next_cursor = #page > a.limit and offset + kept or nil
-    return reply.ok("reviewed", { blocked = blocked, unblocked = unblocked, more = more, next_cursor = next_cursor, again_at = again_at })
+    return reply.ok("reviewed", {
+      blocked = blocked, unblocked = unblocked, more = more, next_cursor = next_cursor, again_at = again_at,
+    })
   end,
 }
 end
@@ -16492,20 +18037,31 @@ local limits = require "lib.limits"
 local names = { "executions", "budgets", "quotas", "schedules" }
 local next_step = "run the import again with --again, or empty the store"
 
--- **Invariant:** the record says `importing` from before the first key of an import is written until after the last: half a store is
--- never taken for a whole one, nor for none.
+-- **Invariant:** the record says `importing` from before the first key of an import is written until after the last:
+-- half a store is never taken for a whole one, nor for none.
 define.fn {
   name = "ff_fix_partitions",
-  doc = "Fixes the partition counts at first boot; later boots must ask for the same or for what is stored. "
-    .. "An import fixes those of its export, with `importing` true before its first key and false after its last; in between no boot succeeds.",
+  doc = "Fixes the partition counts at first boot; later boots must ask for the same or for what is stored. An import "
+    .. "fixes those of its export, with `importing` true before its first key and false after its last; in between no "
+    .. "boot succeeds.",
   flags = { "allow-oom" },
-  args = { executions = "partition_count?", budgets = "partition_count?", quotas = "partition_count?", schedules = "partition_count?", defaults = "partition_defaults", importing = "bool?" },
-  reply = { partitions = { executions = "partition_count", budgets = "partition_count", quotas = "partition_count", schedules = "partition_count" } },
+  args = {
+    executions = "partition_count?", budgets = "partition_count?", quotas = "partition_count?",
+    schedules = "partition_count?", defaults = "partition_defaults", importing = "bool?",
+  },
+  reply = {
+    partitions = {
+      executions = "partition_count", budgets = "partition_count", quotas = "partition_count",
+      schedules = "partition_count",
+    },
+  },
   errs = { "partition_mismatch", "import_unfinished" },
   call = function(tx, a, now)
     local stored = tx:hgetall(tx.route)
     local begun = stored and stored.importing
-    if begun and a.importing == nil then return reply.err("import_unfinished", { begun_at = begun, next_step = next_step }) end
+    if begun and a.importing == nil then
+      return reply.err("import_unfinished", { begun_at = begun, next_step = next_step })
+    end
     if a.importing and stored and not begun then
       return reply.err("invalid_argument", { field = "importing", problem = "the store is set up already" })
     end
@@ -16520,7 +18076,10 @@ define.fn {
       counts[name] = count
     end
     if stored == nil then
-      tx:hset(tx.route, { "executions", counts.executions, "budgets", counts.budgets, "quotas", counts.quotas, "schedules", counts.schedules, "format", limits.format })
+      tx:hset(tx.route, {
+        "executions", counts.executions, "budgets", counts.budgets, "quotas", counts.quotas,
+        "schedules", counts.schedules, "format", limits.format,
+      })
     end
     if a.importing then tx:hset(tx.route, { "importing", now }) end
     if begun and a.importing == false then tx:hdel(tx.route, "importing") end
@@ -16539,7 +18098,9 @@ local reply = require "lib.reply"
 
 define.fn {
   name = "ff_check_executions",
-  doc = "Verifies the records of this partition against every index they belong to, a page at a time; `repair` rewrites what differs and says so. Answers the slots of quotas that running executions have, for their partitions to be asked.",
+  doc = "Verifies the records of this partition against every index they belong to, a page at a time; `repair` "
+    .. "rewrites what differs and says so. Answers the slots of quotas that running executions have, for their "
+    .. "partitions to be asked.",
   flags = { "allow-oom" },
   weight = "limit",
   args = { offset = "count", limit = "batch_size", repair = "bool" },
@@ -16563,7 +18124,9 @@ define.fn {
       end)
       if answer == nil then check.found(findings, 10, keys.core(tx, id), problem, false) end
     end
-    return reply.ok("checked", { findings = findings, slots = slots, looked = math.min(#page, a.limit), more = #page > a.limit })
+    return reply.ok("checked", {
+      findings = findings, slots = slots, looked = math.min(#page, a.limit), more = #page > a.limit,
+    })
   end,
 }
 end
@@ -16607,19 +18170,28 @@ local function check_timers(tx, key, findings, repair)
   for _, member in ipairs(members(tx, key)) do
     local kind, name = string.match(member, "^(%a+):(.+)$")
     local owner
-    if kind == "idem" then owner = tx:exists(keys.idempotency(tx, name))
-    elseif kind == "flow" then owner = flow.load(tx, name)
+    if kind == "idem" then
+      owner = tx:exists(keys.idempotency(tx, name))
+    elseif kind == "flow" then
+      owner = flow.load(tx, name)
     elseif kind == "usage" then
       local rec = execution.load(tx, name)
       owner = rec and rec.reports
-    elseif kind == "budget" or kind == "hold" then owner = budgets.timed(tx, kind, name)
+    elseif kind == "budget" or kind == "hold" then
+      owner = budgets.timed(tx, kind, name)
     elseif kind == "owed" then
       local rec = execution.load(tx, name, true)
       owner = rec and rec.owed
-    elseif kind == "quota" then owner = quota.load(tx, name, true)
-    elseif kind == "room" then owner = tx:exists(keys.quota_part(tx, string.sub(name, 1, 36), "key", string.sub(name, 38)))
-    elseif member == worker.timer or kind == "holders" then owner = true -- it looks again when it fires, and leaves when there is nobody to watch
-    else owner = execution.load(tx, member) end
+    elseif kind == "quota" then
+      owner = quota.load(tx, name, true)
+    elseif kind == "room" then
+      owner = tx:exists(keys.quota_part(tx, string.sub(name, 1, 36), "key", string.sub(name, 38)))
+    elseif member == worker.timer or kind == "holders" then
+      -- It looks again when it fires, and goes when there is nothing to watch.
+      owner = true
+    else
+      owner = execution.load(tx, member)
+    end
     if not owner then
       check.found(findings, 11, key, member .. " has no record", repair)
       if repair then tx:zrem(key, member) end
@@ -16639,7 +18211,8 @@ end
 
 -- Which field of an execution says that it has the key.
 local owner_field = {
-  spec = "said", input = "input", more = "more", waits = "waits", result = "result_far", attempts = "spilled", continuation = "continued", signals = "signals", signal_keys = "signals",
+  spec = "said", input = "input", more = "more", waits = "waits", result = "result_far", attempts = "spilled",
+  continuation = "continued", signals = "signals", signal_keys = "signals",
   out = "outs", ["in"] = "deps", passed = "passes", children = "kids", usage = "reports",
 }
 
@@ -16689,7 +18262,9 @@ local function check_waitpoint(tx, key, id, findings, repair)
   local listed = false
   if rec then
     for _, entry in ipairs(waitpoint.open(rec)) do listed = listed or entry[1] == id end
-    for _, closed in ipairs(rec.closed_waits and cmsgpack.unpack(rec.closed_waits) or {}) do listed = listed or closed == id end
+    for _, closed in ipairs(rec.closed_waits and cmsgpack.unpack(rec.closed_waits) or {}) do
+      listed = listed or closed == id
+    end
   end
   if listed then
     if w.state == "closed" then check.early(tx, rec, w, findings, repair) end
@@ -16704,7 +18279,9 @@ local function check_stream(tx, key, rest, findings, repair)
   local rec = execution.load(tx, string.sub(rest, 1, 36))
   local index = tonumber(string.match(string.sub(rest, 38), "^%d+"))
   local listed = rec and rec.frames and rec.attempt == index
-  for _, attempt in ipairs(rec and rec.streams and cmsgpack.unpack(rec.streams) or {}) do listed = listed or attempt == index end
+  for _, attempt in ipairs(rec and rec.streams and cmsgpack.unpack(rec.streams) or {}) do
+    listed = listed or attempt == index
+  end
   if listed then return end
   check.found(findings, 37, key, "no attempt wrote this stream", repair)
   if repair then tx:del(key) end
@@ -16726,7 +18303,8 @@ local function check_webhook(tx, key, id, findings, repair)
   if d == nil then return end
   local stored = tx:zscore(keys.receiver(tx, d.receiver), id)
   if stored == d.due then return end
-  check.found(findings, 10, key, "should be in line at " .. string.format("%.0f", d.due) .. ", entry says " .. (stored and string.format("%.0f", stored) or "none"), repair)
+  check.found(findings, 10, key, "should be in line at " .. string.format("%.0f", d.due) .. ", entry says "
+    .. (stored and string.format("%.0f", stored) or "none"), repair)
   if repair then receivers.move(tx, d.receiver, id, d.due) end
 end
 
@@ -16771,7 +18349,9 @@ local function check_index(tx, key, rest, findings, repair)
   end
   if rest == "timers" then return check_timers(tx, key, findings, repair) end
   if rest == "timers:stuck" then
-    for _, member in ipairs(members(tx, key)) do check.found(findings, 38, key, member .. " raised and was set aside", false) end
+    for _, member in ipairs(members(tx, key)) do
+      check.found(findings, 38, key, member .. " raised and was set aside", false)
+    end
     return
   end
   if rest == "all" or string.find(rest, "^kind:") or string.find(rest, "^tag:") then
@@ -16787,7 +18367,11 @@ local function check_index(tx, key, rest, findings, repair)
     return
   end
   if rest == "quotas" then return quotas.list(tx, key, findings, repair, check.found) end
-  if place == "fair" or rest == "lanes" or rest == "workers" or rest == "draining" or rest == "servers" or rest == "told" then return end
+  if place == "fair" or rest == "lanes" or rest == "workers" or rest == "draining" or rest == "servers"
+    or rest == "told"
+  then
+    return
+  end
   if path == nil then return check.found(findings, 37, key, "nobody owns this key", false) end
   return check_entries(tx, key, findings, repair, function(rec)
     return home.key(tx, rec, rec.path, (home.of(rec))) == key
@@ -16831,7 +18415,9 @@ define.fn {
           budgets.key(tx, key, rest, findings, a.repair, check.found)
         elseif family == "quota" then
           quotas.key(tx, key, rest, findings, a.repair, check.found)
-        elseif not (family == "events" and rest == "count") and family ~= "lane" and family ~= "worker" and family ~= "keyring" and family ~= "access" then
+        elseif not (family == "events" and rest == "count") and family ~= "lane" and family ~= "worker"
+          and family ~= "keyring" and family ~= "access"
+        then
           check.found(findings, 37, key, "nobody owns this key", false)
         end
         return reply.ok("looked")
@@ -16854,8 +18440,9 @@ local function require(name)
   return m
 end
 local function run(kind) return function(_, args) return require("lib.define").run(kind, args) end end
+local function library() return require("lib.define").library() end
 
-redis.register_function{ function_name = "ff_library", callback = function() return require("lib.define").library() end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_library", callback = library, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_read", callback = run("read"), flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_run", callback = run("run") }
 redis.register_function{ function_name = "ff_end", callback = run("end"), flags = { "allow-oom" } }

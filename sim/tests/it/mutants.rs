@@ -613,8 +613,8 @@ fn a_lease_that_ends_and_keeps_its_place_is_caught() {
     is_caught_at_limits(
         "hold outlives its lease",
         &[(
-            "else owe(tx, rec, h.holder, set, not ran) end",
-            "elseif not ran then owe(tx, rec, h.holder, set, not ran) end",
+            "      else\n        owe(tx, rec, h.holder, set, not ran)\n",
+            "      elseif not ran then\n        owe(tx, rec, h.holder, set, not ran)\n",
         )],
     );
 }

@@ -48,8 +48,9 @@ local function require(name)
   return m
 end
 local function run(kind) return function(_, args) return require("lib.define").run(kind, args) end end
+local function library() return require("lib.define").library() end
 
-redis.register_function{ function_name = "ff_library", callback = function() return require("lib.define").library() end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_library", callback = library, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_read", callback = run("read"), flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_run", callback = run("run") }
 redis.register_function{ function_name = "ff_end", callback = run("end"), flags = { "allow-oom" } }

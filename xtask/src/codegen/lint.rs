@@ -1,8 +1,11 @@
-//! What the library must not use, because the hosts differ in it or a store breaks on it.
+//! What the library must not use, because the hosts differ in it or a store breaks on it; and how wide its lines may be.
 
 use super::commands;
 use super::source::{Module, Source};
 use super::tokens::{Kind, Token, tokens};
+
+/// The longest line of the library, in characters: a reader sees all of it without scrolling sideways.
+pub const COLUMNS_MAX: usize = 120;
 
 /// Names that must not appear on their own.
 const BANNED: [&str; 14] = [
@@ -49,6 +52,12 @@ fn of_module(module: &Module) -> Vec<String> {
     }
     for (line, word) in commands::unknown(module) {
         found.push((line, format!("command {word} is not one both hosts have")));
+    }
+    for (at, line) in module.text.lines().enumerate() {
+        let columns = line.chars().count();
+        if columns > COLUMNS_MAX {
+            found.push((at + 1, format!("{columns} columns, at most {COLUMNS_MAX}")));
+        }
     }
     found.sort();
     found.into_iter().map(|(line, problem)| format!("{}:{line}: {problem}", module.path())).collect()
@@ -114,6 +123,13 @@ mod tests {
         ] {
             assert_eq!(complaints_about(&format!("\n{text}")), [format!("lua/a/b.lua:2: {complaint}")], "{text}");
         }
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_found() {
+        let fits = format!("-- {}", "─".repeat(COLUMNS_MAX - 3));
+        assert!(complaints_about(&fits).is_empty());
+        assert_eq!(complaints_about(&format!("\n{fits}─")), ["lua/a/b.lua:2: 121 columns, at most 120"]);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail, ensure};
 use mlua::{Lua, Table, Value};
 
 use super::contract::Library;
+use super::lint::COLUMNS_MAX;
 use super::lua_result::LuaResult;
 use super::rust::{camel, ident, rust_type};
 use super::source::Source;
@@ -40,6 +41,20 @@ pub struct Packed {
     pub lua: String,
 }
 
+/// A written line, broken behind commas, or before `or`, where it is too long.
+fn wrapped(line: &str) -> String {
+    let indent = " ".repeat(line.len() - line.trim_start().len() + 4);
+    let (mut out, mut rest) = (String::new(), line.to_owned());
+    while rest.len() > COLUMNS_MAX {
+        let head = &rest[..COLUMNS_MAX];
+        let Some(at) = head.rfind(", ").map(|comma| comma + 1).or_else(|| head.rfind(" or ")) else { break };
+        out.push_str(&rest[..at]);
+        out.push('\n');
+        rest = format!("{indent}{}", rest[at..].trim_start());
+    }
+    out + &rest + "\n"
+}
+
 /// Puts the written module into the source, in place of the one on disk.
 pub fn write(source: &mut Source) -> Result<Packed> {
     let declared = source.modules.iter().find(|module| module.name == DECLARED);
@@ -51,6 +66,7 @@ pub fn write(source: &mut Source) -> Result<Packed> {
         close(&mut lua, record);
     }
     lua.push_str("\nreturn packed\n");
+    let lua: String = lua.lines().map(wrapped).collect();
     let module = source.modules.iter_mut().find(|module| module.name == WRITTEN);
     module.with_context(|| format!("the manifest does not name {WRITTEN}"))?.text = lua.clone();
     Ok(Packed { records, lua })
@@ -254,4 +270,20 @@ fn declare(out: &mut String, library: &Library, field: &Field) -> Result<()> {
     writeln!(out, "        {} (\"{}\"): {},", ident(&field.name), field.name, rust_type(library, &field.ty))
         .expect("memory");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_line_is_broken_between_its_items_and_stays_the_same_code() {
+        let items: Vec<String> = (0..60).map(|at| format!("rec.field_{at} or false")).collect();
+        for line in [format!("  return pack({{ {} }})", items.join(", ")), format!("  if {}", items.join(" or "))] {
+            let broken = wrapped(&line);
+            assert!(broken.lines().count() > 1 && broken.lines().all(|line| line.len() <= COLUMNS_MAX), "{broken}");
+            assert!(broken.split_whitespace().eq(line.split_whitespace()), "{broken}");
+        }
+        assert_eq!(wrapped("  return rec"), "  return rec\n");
+    }
 }

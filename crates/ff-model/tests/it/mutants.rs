@@ -20,10 +20,12 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the index entry is lost when a delay is already past",
         from: r#"  execution.save(tx, rec)
-  if delay_until then event"#,
+  if delay_until then
+"#,
         to: r#"  execution.save(tx, rec)
   if delay_until and delay_until <= tx.now then tx:zrem(require("index.home").key(tx, rec, rec.path, rec.was_place), rec.id) end
-  if delay_until then event"#,
+  if delay_until then
+"#,
     },
     Mutant {
         name: "a delay already past still delays",
@@ -41,8 +43,8 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "the attempt id is not part of the fence",
-        from: " or rec.attempt_id ~= f.attempt_id then return stale",
-        to: " then return stale",
+        from: " or rec.attempt_id ~= f.attempt_id then\n    return stale",
+        to: " then\n    return stale",
     },
     Mutant {
         name: "a lease ends a millisecond early",
@@ -110,8 +112,8 @@ const MUTANTS: &[Mutant] = &[
     Mutant { name: "a grant never runs out", from: "other = rec.grant_until\n", to: "other = nil\n" },
     Mutant {
         name: "a repeated issue answers grants that ran out",
-        from: " and grant.open(rec, rec.grant, tx.now) then out",
-        to: " then out",
+        from: " and grant.open(rec, rec.grant, tx.now) then\n        out",
+        to: " then\n        out",
     },
     Mutant { name: "every worker covers everything", from: "if not capabilities[token] then return false end", to: "" },
     Mutant {
@@ -136,8 +138,8 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "an idempotency key takes any body",
-        from: r#"if record.body_digest ~= s.body_digest then return reply.err("idempotency_conflict", { execution_id = record.execution_id }) end"#,
-        to: "",
+        from: "if record.body_digest ~= s.body_digest then",
+        to: "if false then",
     },
     Mutant {
         name: "a replay keeps the old failure",
@@ -245,8 +247,8 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a plain completion ends a millisecond early",
-        from: "attempt_id ~= f.attempt_id or now >= lease_until then",
-        to: "attempt_id ~= f.attempt_id or now > lease_until then",
+        from: "attempt_id ~= f.attempt_id or now >= lease_until\n",
+        to: "attempt_id ~= f.attempt_id or now > lease_until\n",
     },
     Mutant {
         name: "a plain completion takes any epoch",
