@@ -91,7 +91,8 @@ def task(name: str, kind: str = "k", **fields: Any) -> Dict[str, Any]:
     """A claimed task."""
     return {
         "execution_id": name, "attempt_index": 0, "attempt_id": f"attempt-{name}", "lease_id": f"lease-{name}",
-        "lease_epoch": 1, "lease_expires_at": 1, "lane": "l", "kind": kind, "frames": 0, **fields,
+        "lease_epoch": 1, "lease_expires_at": 1, "lane": "l", "kind": kind, "frames": 0, "attempt_type": "initial",
+        "namespace": "default", "priority": 0, "tags": {}, "created_at": 1, **fields,
     }
 
 

@@ -15,7 +15,7 @@ from server import PATIENCE_S, shared, until
 
 from flowfabric import Client, Context, TransportError, Worker, mint
 from flowfabric.http.message import Request, Response
-from flowfabric.http.streams import AsyncTransport
+from flowfabric.aio.transport import AsyncTransport
 
 Send = Callable[[], Awaitable[Response]]
 #: Stands between the worker and the server for one verb: it sends the request, or answers in the server's place.

@@ -17,10 +17,10 @@ from typing import Any, Callable, List, Optional
 import server  # noqa: F401 - finds the package
 
 from flowfabric import Retry, ServerFault, TransportError, Unavailable
-from flowfabric.http.blocking import Transport
+from flowfabric.aio.transport import AsyncTransport
+from flowfabric.blocking.transport import Transport
 from flowfabric.http.message import Request
 from flowfabric.http.origin import Origin
-from flowfabric.http.streams import AsyncTransport
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 7\r\n\r\n{\"a\":1}"
 CLOSE = "close"

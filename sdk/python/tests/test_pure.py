@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, TypedDict, Union
 
 import server  # noqa: F401 - finds the package
+import fake
 
 from flowfabric import AsyncContext, ConfigError, Context, Json, Retry, TaskError, Token, Worker, mint
 from flowfabric import errors, payload
@@ -77,8 +78,8 @@ class Payloads(unittest.TestCase):
         numbers = b"[" + b"1" * 5_000 + b"]"
 
         def task(name: bytes, carried: bytes) -> bytes:
-            ids = b'"execution_id":"%s","attempt_index":0,"attempt_id":"a","lease_id":"l","lease_epoch":1' % name
-            return b'{%s,"lease_expires_at":9,"lane":"x","kind":"k",%s}' % (ids, carried)
+            plain = {key: value for key, value in fake.task(name.decode()).items() if key != "tags"}
+            return payload.dump(plain)[:-1] + b',"tags":{},' + carried + b"}"
 
         carried = [b'"input":' + deep, b'"input":[[1]]', b'"passed":{"x":{"value":%s}}' % deep, b'"input":' + numbers,
                    b'"input":"A","input_encoding":"base64"', b'"tags":[1],"resume":3']
@@ -207,11 +208,7 @@ class Leases(unittest.TestCase):
         self.book = LeaseBook(self.clock)
 
     def lease(self, name: str, sent: float) -> Lease:
-        task = Task.read({
-            "execution_id": name, "attempt_index": 0, "attempt_id": "a", "lease_id": name, "lease_epoch": 1,
-            "lease_expires_at": 0, "lane": "l", "kind": "k",
-        })
-        lease = Lease(task, 30.0, sent, self.clock)
+        lease = Lease(Task.read(fake.task(name)), 30.0, sent, self.clock)
         self.book.add(lease)
         return lease
 
@@ -298,8 +295,8 @@ class Wire(unittest.TestCase):
 
     def test_an_url_may_have_a_prefix_and_no_credentials(self) -> None:
         origin = Origin("http://h:1/api/", "t")
-        self.assertEqual(origin.target("/v1/x", {"a": 1, "b": None, "c": "ä b"}), "/api/v1/x?a=1&c=%C3%A4+b")
-        self.assertEqual(origin.headers({}, None)["Authorization"], "Bearer t")
+        self.assertEqual(origin.target("/v1/x", {"a": 1, "b": None, "c": "ä b"}), "http://h:1/api/v1/x?a=1&c=%C3%A4+b")
+        self.assertEqual(origin.headers({}, False)["Authorization"], "Bearer t")
         self.assertNotIn("t", repr(origin).replace("http", ""))
         for wrong in (("http://user:pass@h", None), ("http://h", "a\r\nb")):
             with self.assertRaises(ConfigError):

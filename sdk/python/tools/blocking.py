@@ -16,11 +16,12 @@ TARGET = SOURCE.parent / "blocking"
 RULES = [
     (r"\basync (def|for|with)\b", r"\1"),
     (r"\bawait ", ""),
-    (r"\bAsync([A-Z])", r"\1"),
+    (r"\b(_?)Async([A-Z])", r"\1\2"),
     (r"\b__a(enter|exit|iter|next)__\b", r"__\1__"),
+    (r"\ba(close|read|iter_bytes)\b", r"\1"),
+    (r"\bfrom asyncio import sleep\b", "from time import sleep"),
     (r"\bimport asyncio\b", "import threading"),
     (r"\basyncio\.(Event|Lock)\b", r"threading.\1"),
-    (r"\.\.http\.streams\b", "..http.blocking"),
     (r"\bin asyncio\b", "in blocking code"),
 ]
 

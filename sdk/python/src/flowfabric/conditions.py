@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Optional
+from typing import Literal, Optional
 
-#: A node of the tree, as the API takes it.
-Condition = Dict[str, Any]
+from .wire import Condition
+
+__all__ = ["Condition", "all_of", "any_of", "count", "signal"]
 
 
 def signal(name: Optional[str] = None, *, waitpoint: Optional[str] = None) -> Condition:
-    """One signal: of this name, at this waitpoint; of any name when none is given."""
-    node: Condition = {"signal": name}
-    if waitpoint is not None:
-        node["waitpoint"] = waitpoint
-    return node
+    """One signal: of this name, or of any name by default; at this waitpoint, or at any waitpoint by default."""
+    if waitpoint is None:
+        return {"signal": name}
+    return {"signal": name, "waitpoint": waitpoint}
 
 
 def any_of(*conditions: Condition) -> Condition:
@@ -26,9 +26,10 @@ def all_of(*conditions: Condition) -> Condition:
     return {"all_of": list(conditions)}
 
 
-def count(n: int, over: str = "signals", *, of: Optional[str] = None) -> Condition:
-    """So many distinct signals, waitpoints or approvers, counting signals of this name only when one is given."""
-    node: Condition = {"count": n, "over": over}
-    if of is not None:
-        node["of"] = {"signal": of}
-    return node
+def count(
+    n: int, over: Literal["signals", "waitpoints", "approvers"] = "signals", *, of: Optional[str] = None
+) -> Condition:
+    """This many distinct signals, waitpoints or approvers. `of` counts only signals of that name."""
+    if of is None:
+        return {"count": n, "over": over}
+    return {"count": n, "over": over, "of": {"signal": of}}

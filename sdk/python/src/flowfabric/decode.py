@@ -1,19 +1,23 @@
-"""Turns an input into what a handler's annotation says: plain values, dataclasses and typed dictionaries."""
+"""Turns an input into the type of a handler's annotation: plain values, dataclasses, typed dictionaries, models."""
 
 from __future__ import annotations
 
 import collections.abc
 import dataclasses
 import typing
-from typing import Any, Dict, List, Mapping, Optional, Tuple, Union, get_args, get_origin, get_type_hints
+from typing import Any, Dict, List, Mapping, Optional, Tuple, Union, get_args, get_origin
 
+from typing_extensions import NotRequired, Required, get_type_hints
+from typing_extensions import get_origin as origin_of_field
+
+from . import models
 from .errors import TaskError
 
 
 def decode(value: Any, raw: Optional[bytes], wanted: Any) -> Any:
-    """The input as the type that is wanted; what does not fit fails the task.
+    """The input as the type that is wanted; an input that does not fit fails the task.
 
-    Types this module does not know are not checked: their handlers get the value as it is.
+    Types that are not known here are not checked: their handlers get the value as it is.
     """
     try:
         if wanted is bytes:
@@ -73,6 +77,8 @@ def _fit(value: Any, wanted: Any, where: str) -> Any:
         mapping: Mapping[str, Any] = _exact(value, isinstance(value, dict), "an object", where)
         wanted_item = args[1] if len(args) == 2 else Any
         return {name: _fit(item, wanted_item, f"{where}.{name}") for name, item in mapping.items()}
+    if models.is_model(wanted):
+        return _model(value, wanted, where)
     if dataclasses.is_dataclass(wanted) and isinstance(wanted, type):
         return _dataclass(value, wanted, where)
     if isinstance(wanted, type) and issubclass(wanted, dict) and hasattr(wanted, "__required_keys__"):
@@ -101,6 +107,14 @@ def _items(items: List[Any], origin: Any, args: Tuple[Any, ...], where: str) -> 
     return tuple(fitted) if origin is tuple else fitted
 
 
+def _model(value: Any, wanted: Any, where: str) -> Any:
+    _exact(value, not isinstance(value, bytes), f"JSON for {_name(wanted)}", where)
+    try:
+        return models.validated(value, wanted, where)
+    except models.Invalid as invalid:
+        raise _Misfit(str(invalid)) from invalid
+
+
 def _dataclass(value: Any, wanted: Any, where: str) -> Any:
     mapping = _exact(value, isinstance(value, dict), f"an object with the fields of {_name(wanted)}", where)
     hints = get_type_hints(wanted)
@@ -119,7 +133,12 @@ def _dataclass(value: Any, wanted: Any, where: str) -> Any:
 
 def _typed_dict(value: Any, wanted: Any, where: str) -> Any:
     mapping = _exact(value, isinstance(value, dict), f"an object with the fields of {_name(wanted)}", where)
-    missing = sorted(set(wanted.__required_keys__) - set(mapping))
+    # `__required_keys__` misses markers in annotations that are text.
+    marks: Dict[str, Any] = {
+        name: origin_of_field(hint) for name, hint in get_type_hints(wanted, include_extras=True).items()
+    }
+    required = {name for name, mark in marks.items() if mark is Required or name in wanted.__required_keys__}
+    missing = sorted(name for name in required - set(mapping) if marks[name] is not NotRequired)
     if missing:
         raise _Misfit(f"{where}.{missing[0]} is missing")
     hints = get_type_hints(wanted)

@@ -13,9 +13,9 @@ import time
 from typing import Any, Callable, Deque, Dict, List, Mapping, Optional, Sequence
 
 from . import payload
+from .aio.transport import AsyncTransport
 from .errors import FlowFabricError, InvalidRequest, RequestError, TooLarge, of_item
 from .http.message import Request, Retry
-from .http.streams import AsyncTransport
 from .lease import Lease
 
 log = logging.getLogger("flowfabric")

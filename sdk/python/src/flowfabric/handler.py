@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
-from typing import Any, Callable, List, Union, get_type_hints
+import logging
+from typing import Any, Callable, Dict, List, Union, get_type_hints
 
 from .aio.context import AsyncContext
 from .blocking.context import Context
 from .decode import decode
 from .errors import ConfigError
+
+log = logging.getLogger("flowfabric")
 
 _CONTEXT_NAMES = ("ctx", "context")
 
@@ -27,11 +31,7 @@ class Handler:
         self.is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
         self._input_type: Any = Any
         self._places: List[str] = []
-        try:
-            hints = get_type_hints(function)
-        except Exception:
-            # An annotation that cannot be read here says nothing.
-            hints = {}
+        hints = _annotations(kind, function)
         for parameter in inspect.signature(function).parameters.values():
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.KEYWORD_ONLY):
                 if parameter.kind is parameter.KEYWORD_ONLY and parameter.default is parameter.empty:
@@ -63,3 +63,15 @@ class Handler:
             else:
                 taken.append(decode(context.task.input, context.task.input_bytes, self._input_type))
         return taken
+
+
+def _annotations(kind: str, function: Callable[..., Any]) -> Dict[str, Any]:
+    """The types of a handler's parameters; none when they cannot be read."""
+    annotated: Any = function
+    while isinstance(annotated, functools.partial):
+        annotated = annotated.func
+    try:
+        return get_type_hints(annotated if inspect.isroutine(annotated) else annotated.__call__)
+    except Exception as error:
+        log.warning("the handler of %r takes its input unchecked, because its annotations cannot be read: %s", kind, error)
+        return {}

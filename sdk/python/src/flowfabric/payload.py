@@ -10,6 +10,7 @@ import re
 import sys
 from typing import Any, Dict, List, Optional, Union
 
+from . import models
 from .errors import ConfigError
 
 #: Integers of more digits are read as `decimal.Decimal`: making an `int` of them takes time that grows with the square of
@@ -108,9 +109,11 @@ def _without_deep(text: bytes, level: int) -> bytes:
 
 
 def _plain(value: Any) -> Any:
+    if models.is_model(type(value)):
+        return models.plain(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return dataclasses.asdict(value)
-    raise TypeError(f"{type(value).__name__} is neither JSON nor bytes nor a dataclass")
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    raise TypeError(f"{type(value).__name__} is neither JSON nor bytes, nor a dataclass, a Pydantic model or a msgspec Struct")
 
 
 def put(body: Dict[str, Any], field: str, value: Any) -> None:

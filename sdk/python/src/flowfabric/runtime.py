@@ -15,16 +15,16 @@ from typing import Any, Callable, Coroutine, Dict, List, Mapping, Optional, Sequ
 from . import payload
 from .aio.calls import AsyncTaskCalls
 from .aio.context import AsyncContext
+from .aio.transport import AsyncTransport
 from .blocking.calls import TaskCalls
 from .blocking.context import Context
+from .blocking.transport import Transport
 from .deadline import ended, within
 from .errors import ApiError, ConfigError, InvalidRequest, RequestError, SetAside, TaskError, TooLarge
 from .finish import REPEAT, Finisher, NotTogether, Slot, Slots
 from .handler import Handler
-from .http.blocking import Transport
 from .http.message import Request, Response, Retry
 from .http.origin import Origin, segment
-from .http.streams import AsyncTransport
 from .ids import mint
 from .lease import CancelReason, Lease, LeaseBook
 from .task import Task

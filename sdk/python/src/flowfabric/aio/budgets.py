@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, AsyncIterator, Mapping, Optional, Union, cast
+from typing import Any, AsyncIterator, Mapping, Optional, cast
 
+from typing_extensions import Unpack
+
+from .. import wire
 from ..http.origin import segment
-from ..http.streams import AsyncTransport
 from ..ids import mint
 from ..values import BudgetAnswer
-from ..views import BudgetView
 from .pages import pages
+from .transport import AsyncTransport
 
 
 class AsyncBudgets:
@@ -19,69 +21,48 @@ class AsyncBudgets:
         self._transport = transport
 
     async def create(
-        self,
-        dimensions: Mapping[str, Mapping[str, Optional[int]]],
-        *,
-        budget_id: Optional[str] = None,
-        namespace: Optional[str] = None,
-        parent: Optional[str] = None,
-        scope: Union[str, Mapping[str, str], None] = None,
-        reset: Any = None,
-        on_soft: Optional[str] = None,
-        on_hard: Optional[str] = None,
-    ) -> BudgetView:
+        self, dimensions: Mapping[str, wire.LimitBody], **fields: Unpack[wire.BudgetOptions]
+    ) -> wire.Budget:
         """Makes a budget: `{"tokens": {"hard": 1000, "soft": 800}}`."""
-        said = {
-            "budget_id": budget_id or mint(),
-            "namespace": namespace,
-            "parent": parent,
-            "scope": scope,
-            "dimensions": dimensions,
-            "reset": reset,
-            "on_soft": on_soft,
-            "on_hard": on_hard,
-        }
-        return cast(BudgetView, await self._transport.json("POST", "/v1/budgets", said))
+        said = {**fields, "budget_id": fields.get("budget_id") or mint(), "dimensions": dimensions}
+        return cast(wire.Budget, await self._transport.json("POST", "/v1/budgets", said))
 
-    async def get(self, budget_id: str) -> BudgetView:
+    async def get(self, budget_id: str) -> wire.Budget:
         """A budget as it stands."""
-        return cast(BudgetView, await self._transport.json("GET", self._path(budget_id)))
+        return cast(wire.Budget, await self._transport.json("GET", self._path(budget_id)))
 
     def list(
-        self, *, namespace: Optional[str] = None, scope: Optional[str] = None, limit: Optional[int] = None
-    ) -> AsyncIterator[BudgetView]:
+        self, *, limit: Optional[int] = None, **filters: Unpack[wire.BudgetFilter]
+    ) -> AsyncIterator[wire.Budget]:
         """All budgets."""
-        query = {"namespace": namespace, "scope": scope}
-        return cast("AsyncIterator[BudgetView]", pages(self._transport, "/v1/budgets", query, limit))
+        return cast("AsyncIterator[wire.Budget]", pages(self._transport, "/v1/budgets", filters, limit))
 
     async def change(
         self,
         budget_id: str,
-        dimensions: Optional[Mapping[str, Mapping[str, Optional[int]]]] = None,
-        *,
-        on_soft: Optional[str] = None,
-        on_hard: Optional[str] = None,
-    ) -> BudgetView:
-        """Changes what is named; None as a limit takes it away. Room that is made resumes what waits for it."""
-        said = {"dimensions": dimensions or {}, "on_soft": on_soft, "on_hard": on_hard}
-        return cast(BudgetView, await self._transport.json("PATCH", self._path(budget_id), said))
+        dimensions: Optional[Mapping[str, wire.LimitPatchBody]] = None,
+        **fields: Unpack[wire.BudgetChanges],
+    ) -> wire.Budget:
+        """Changes what is named. None as a limit removes it. A higher limit resumes the work that waits for it."""
+        said = {**fields, "dimensions": dimensions or {}}
+        return cast(wire.Budget, await self._transport.json("PATCH", self._path(budget_id), said))
 
     async def delete(self, budget_id: str) -> None:
         """Removes a budget."""
         await self._transport.json("DELETE", self._path(budget_id))
 
-    async def reset(self, budget_id: str) -> BudgetView:
+    async def reset(self, budget_id: str) -> wire.Budget:
         """Begins a new period now."""
-        return cast(BudgetView, await self._post(budget_id, "reset", {}, repeatable=False))
+        return cast(wire.Budget, await self._post(budget_id, "reset", {}, repeatable=False))
 
-    async def approve(self, budget_id: str) -> BudgetView:
+    async def approve(self, budget_id: str) -> wire.Budget:
         """Lets new work start above the soft limit, until the period ends."""
-        return cast(BudgetView, await self._post(budget_id, "approve", {}))
+        return cast(wire.Budget, await self._post(budget_id, "approve", {}))
 
-    async def correct(self, budget_id: str, dimension: str, delta: int, reason: str) -> BudgetView:
+    async def correct(self, budget_id: str, dimension: str, delta: int, reason: str) -> wire.Budget:
         """Corrects what counts as used."""
         said = {"dimension": dimension, "delta": delta, "reason": reason}
-        return cast(BudgetView, await self._post(budget_id, "correct", said, repeatable=False))
+        return cast(wire.Budget, await self._post(budget_id, "correct", said, repeatable=False))
 
     async def usage(
         self, budget_id: str, dimensions: Mapping[str, int], dedup_key: Optional[str] = None

@@ -8,9 +8,9 @@ from .. import payload
 from ..errors import ApiError, RequestError
 from ..http.message import Request
 from ..http.origin import segment
-from ..http.streams import AsyncTransport
 from ..lease import Lease
 from ..task import Task
+from .transport import AsyncTransport
 
 
 class AsyncTaskCalls:

@@ -5,25 +5,16 @@ from __future__ import annotations
 import builtins
 import ssl
 import time
-from typing import Any, AsyncIterator, Dict, Iterable, Mapping, Optional, Sequence, cast
+from typing import Any, AsyncIterator, Iterable, Mapping, Optional, Sequence, cast
 
-from .. import payload
+from typing_extensions import Unpack
+
+from .. import payload, wire
 from ..errors import of_item
-from ..execution import BudgetRef, Fields, QuotaRef, RetryPolicy, submission
+from ..execution import Fields, submission
 from ..http.message import TIMEOUT_S, Request, Retry
 from ..http.origin import Origin, segment
-from ..http.streams import AsyncTransport
 from ..values import BatchItem, Child, Event, Frame, NotEnded, Result, Signal, StreamPage, Submitted
-from ..views import (
-    AttemptView,
-    BulkView,
-    DoneView,
-    ExecutionView,
-    ExplainView,
-    HistoryView,
-    SummaryView,
-    UsageView,
-)
 from .budgets import AsyncBudgets
 from .fleet import AsyncFleet
 from .flows import AsyncFlows
@@ -31,6 +22,7 @@ from .follow import follow
 from .lanes import AsyncLanes
 from .pages import pages
 from .quotas import AsyncQuotas
+from .transport import AsyncTransport
 from .waitpoints import AsyncWaitpoints
 
 #: The longest a server holds an answer back.
@@ -40,7 +32,7 @@ _WAIT_MAX_S = 30.0
 class AsyncClient:
     """A client of one server. Every request that fails in transit is repeated so that it happens once.
 
-    `url` and `token` are `FF_URL` and `FF_TOKEN` of the environment unless given.
+    `url` and `token` default to `FF_URL` and `FF_TOKEN` of the environment.
     """
 
     def __init__(
@@ -71,74 +63,17 @@ class AsyncClient:
         """Closes the connections."""
         await self._transport.close()
 
-    async def submit(
-        self,
-        kind: str,
-        input: Any = None,
-        *,
-        execution_id: Optional[str] = None,
-        namespace: Optional[str] = None,
-        lane: Optional[str] = None,
-        tags: Optional[Mapping[str, str]] = None,
-        priority: Optional[int] = None,
-        delay_until: Optional[int] = None,
-        delay_ms: Optional[int] = None,
-        deadline_at: Optional[int] = None,
-        deadline_ms: Optional[int] = None,
-        start_within_ms: Optional[int] = None,
-        idempotency_key: Optional[str] = None,
-        idempotency_ttl_ms: Optional[int] = None,
-        retry: Optional[RetryPolicy] = None,
-        attempt_timeout_ms: Optional[int] = None,
-        max_reclaims: Optional[int] = None,
-        max_replays: Optional[int] = None,
-        requires: Optional[Sequence[str]] = None,
-        prefers: Optional[Sequence[str]] = None,
-        fairness_key: Optional[str] = None,
-        budgets: Optional[Sequence[BudgetRef]] = None,
-        quotas: Optional[Sequence[QuotaRef]] = None,
-        fallbacks: Optional[Sequence[Any]] = None,
-        retention_ms: Optional[int] = None,
-        stream: Optional[Mapping[str, int]] = None,
-        trace_parent: Optional[str] = None,
-        completion_webhook: Optional[str] = None,
-    ) -> Submitted:
-        """Submits one execution; `input` is any JSON value or bytes. Without an idempotency key it gets an id here, so that a
-        lost answer is asked for again and not a second execution."""
-        fields = {
-            "kind": kind,
-            "input": input,
-            "execution_id": execution_id,
-            "namespace": namespace,
-            "lane": lane,
-            "tags": tags,
-            "priority": priority,
-            "delay_until": delay_until,
-            "delay_ms": delay_ms,
-            "deadline_at": deadline_at,
-            "deadline_ms": deadline_ms,
-            "start_within_ms": start_within_ms,
-            "idempotency_key": idempotency_key,
-            "idempotency_ttl_ms": idempotency_ttl_ms,
-            "retry": retry,
-            "attempt_timeout_ms": attempt_timeout_ms,
-            "max_reclaims": max_reclaims,
-            "max_replays": max_replays,
-            "requires": requires,
-            "prefers": prefers,
-            "fairness_key": fairness_key,
-            "budgets": budgets,
-            "quotas": quotas,
-            "fallbacks": fallbacks,
-            "retention_ms": retention_ms,
-            "stream": stream,
-            "trace_parent": trace_parent,
-            "completion_webhook": completion_webhook,
-        }
-        return Submitted.read(await self._transport.json("POST", "/v1/executions", submission(fields)))
+    async def submit(self, kind: str, input: Any = None, **fields: Unpack[wire.SubmitOptions]) -> Submitted:
+        """Submits one execution; `input` is any JSON value or bytes.
+
+        Without an idempotency key the execution gets its id here. When the answer is lost, the repeated request does not
+        submit a second execution.
+        """
+        said = submission({**fields, "kind": kind, "input": input})
+        return Submitted.read(await self._transport.json("POST", "/v1/executions", said))
 
     async def submit_batch(self, items: Iterable[Fields]) -> builtins.list[BatchItem]:
-        """Submits up to 10,000 executions, each accepted or refused on its own; answers in order."""
+        """Submits up to 10,000 executions. Each is accepted or refused on its own, in order."""
         lines = b"\n".join(payload.dump(submission(item)) for item in items)
         headers = {"Content-Type": "application/x-ndjson", "Accept": "application/x-ndjson"}
         answer = await self._transport.send(Request("POST", "/v1/executions:batch", None, lines, headers))
@@ -148,42 +83,21 @@ class AsyncClient:
             for item in read
         ]
 
-    async def get(self, execution_id: str) -> ExecutionView:
+    async def get(self, execution_id: str) -> wire.Execution:
         """Everything about one execution."""
-        return cast(ExecutionView, await self._transport.json("GET", _path(execution_id)))
+        return cast(wire.Execution, await self._transport.json("GET", _path(execution_id)))
 
     def list(
-        self,
-        *,
-        namespace: Optional[str] = None,
-        lane: Optional[str] = None,
-        kind: Optional[str] = None,
-        state: Optional[str] = None,
-        tag: Optional[str] = None,
-        flow_id: Optional[str] = None,
-        created_after: Optional[int] = None,
-        created_before: Optional[int] = None,
-        worker: Optional[str] = None,
-        limit: Optional[int] = None,
-    ) -> AsyncIterator[SummaryView]:
+        self, *, limit: Optional[int] = None, **filters: Unpack[wire.ExecutionFilter]
+    ) -> AsyncIterator[wire.ExecutionSummary]:
         """Executions, newest first, page after page; `tag` is `key:value`."""
-        query = {
-            "namespace": namespace,
-            "lane": lane,
-            "kind": kind,
-            "state": state,
-            "tag": tag,
-            "flow_id": flow_id,
-            "created_after": created_after,
-            "created_before": created_before,
-            "worker": worker,
-        }
-        return cast("AsyncIterator[SummaryView]", pages(self._transport, "/v1/executions", query, limit))
+        found = pages(self._transport, "/v1/executions", filters, limit)
+        return cast("AsyncIterator[wire.ExecutionSummary]", found)
 
     async def result(self, execution_id: str, wait_s: Optional[float] = 0.0) -> Result:
-        """How an execution ended, waiting up to `wait_s` for it, or for as long as it takes when that is None.
+        """How an execution ended. Waits up to `wait_s` for its end, or without a limit when that is None.
 
-        `NotEnded` is raised when it has not by then.
+        Raises `NotEnded` when it has not ended by then.
         """
         until = None if wait_s is None else time.monotonic() + wait_s
         while True:
@@ -197,101 +111,83 @@ class AsyncClient:
             if until is not None and time.monotonic() >= until:
                 raise NotEnded(execution_id, answer["state"])
 
-    async def run(self, kind: str, input: Any = None, *, wait_s: Optional[float] = None, **fields: Any) -> Any:
-        """Submits an execution and waits for its result; an outcome other than success is raised as `ExecutionFailed`."""
+    async def run(
+        self, kind: str, input: Any = None, *, wait_s: Optional[float] = None, **fields: Unpack[wire.SubmitOptions]
+    ) -> Any:
+        """Submits an execution and waits for its result; raises `ExecutionFailed` for an outcome other than success."""
         submitted = await self.submit(kind, input, **fields)
         return (await self.result(submitted.execution_id, wait_s)).value
 
     async def cancel(
         self, execution_id: str, reason: Optional[str] = None, *, grace_ms: Optional[int] = None
-    ) -> DoneView:
+    ) -> wire.ExecutionDone:
         """Cancels: at once, or when the worker answers or the grace is over."""
-        return await self._do(execution_id, "cancel", {"reason": reason, "grace_ms": grace_ms})
+        return cast(wire.ExecutionDone, await self._do(execution_id, "cancel", {"reason": reason, "grace_ms": grace_ms}))
 
-    async def replay(self, execution_id: str, reason: Optional[str] = None) -> DoneView:
+    async def replay(self, execution_id: str, reason: Optional[str] = None) -> wire.ExecutionDone:
         """Runs an ended execution again."""
-        return await self._do(execution_id, "replay", {"reason": reason}, repeatable=False)
+        return cast(wire.ExecutionDone, await self._do(execution_id, "replay", {"reason": reason}, repeatable=False))
 
-    async def hold(self, execution_id: str, reason: Optional[str] = None) -> DoneView:
+    async def hold(self, execution_id: str, reason: Optional[str] = None) -> wire.ExecutionDone:
         """Keeps it from starting."""
-        return await self._do(execution_id, "hold", {"reason": reason})
+        return cast(wire.ExecutionDone, await self._do(execution_id, "hold", {"reason": reason}))
 
-    async def release(self, execution_id: str, reason: Optional[str] = None) -> DoneView:
+    async def release(self, execution_id: str, reason: Optional[str] = None) -> wire.ExecutionDone:
         """Ends a hold."""
-        return await self._do(execution_id, "release", {"reason": reason})
+        return cast(wire.ExecutionDone, await self._do(execution_id, "release", {"reason": reason}))
 
-    async def resume(self, execution_id: str, reason: Optional[str] = None) -> DoneView:
+    async def resume(self, execution_id: str, reason: Optional[str] = None) -> wire.SuspensionEnded:
         """Lets a suspended execution go on without its signals."""
-        return await self._do(execution_id, "resume", {"reason": reason}, repeatable=False)
+        return cast(wire.SuspensionEnded, await self._do(execution_id, "resume", {"reason": reason}, repeatable=False))
 
-    async def fail_suspension(self, execution_id: str, reason: str, category: Optional[str] = None) -> DoneView:
+    async def fail_suspension(self, execution_id: str, reason: str, category: Optional[str] = None) -> wire.SuspensionEnded:
         """Ends a suspended execution as failed."""
         said = {"reason": reason, "category": category}
-        return await self._do(execution_id, "fail-suspension", said, repeatable=False)
+        return cast(wire.SuspensionEnded, await self._do(execution_id, "fail-suspension", said, repeatable=False))
 
     async def revoke_lease(
         self, execution_id: str, reason: Optional[str] = None, *, grace: bool = False
-    ) -> DoneView:
+    ) -> wire.ExecutionDone:
         """Takes a running execution away from its worker, which with `grace` is asked to yield."""
-        return await self._do(execution_id, "revoke-lease", {"reason": reason, "grace": grace}, repeatable=False)
+        return cast(wire.ExecutionDone, await self._do(execution_id, "revoke-lease", {"reason": reason, "grace": grace}, repeatable=False))
 
-    async def reclaim(self, execution_id: str, instance: str, *, ttl_ms: Optional[int] = None) -> Dict[str, Any]:
-        """Hands an interrupted execution to a chosen worker; the grant."""
+    async def reclaim(self, execution_id: str, instance: str, *, ttl_ms: Optional[int] = None) -> wire.Grant:
+        """Hands an interrupted execution to a chosen worker and returns the grant."""
         said = {"instance": instance, "ttl_ms": ttl_ms}
-        path = f"{_path(execution_id)}/reclaim"
-        return cast("Dict[str, Any]", (await self._transport.json("POST", path, said, repeatable=False))["grant"])
+        return cast(wire.Grant, (await self._do(execution_id, "reclaim", said, repeatable=False))["grant"])
 
-    async def change(
-        self,
-        execution_id: str,
-        *,
-        priority: Optional[int] = None,
-        lane: Optional[str] = None,
-        tags: Optional[Mapping[str, str]] = None,
-        deadline_at: Optional[int] = None,
-        delay_until: Optional[int] = None,
-    ) -> DoneView:
+    async def change(self, execution_id: str, **changes: Unpack[wire.ExecutionChanges]) -> wire.ExecutionChanged:
         """Changes what is named, while it has not ended."""
-        said = {
-            "priority": priority,
-            "lane": lane,
-            "tags": tags,
-            "deadline_at": deadline_at,
-            "delay_until": delay_until,
-        }
-        return cast(DoneView, await self._transport.json("PATCH", _path(execution_id), said))
+        return cast(wire.ExecutionChanged, await self._transport.json("PATCH", _path(execution_id), changes))
 
     async def delete(self, execution_id: str) -> None:
         """Removes an ended execution."""
         await self._transport.json("DELETE", _path(execution_id))
 
-    async def cancel_where(
-        self, *, reason: Optional[str] = None, grace_ms: Optional[int] = None, **filters: Any
-    ) -> BulkView:
+    async def cancel_where(self, **filters: Unpack[wire.CancelWhere]) -> wire.BulkCounts:
         """Cancels what matches the filters of `list`, a bounded number; `next_cursor` goes on."""
-        said = {**filters, "reason": reason, "grace_ms": grace_ms}
-        return cast(BulkView, await self._transport.json("POST", "/v1/executions:cancel", said))
+        return cast(wire.BulkCounts, await self._transport.json("POST", "/v1/executions:cancel", filters))
 
-    async def replay_where(self, *, reason: Optional[str] = None, **filters: Any) -> BulkView:
+    async def replay_where(self, **filters: Unpack[wire.ReplayWhere]) -> wire.BulkCounts:
         """Replays what matches the filters of `list`, a bounded number; `next_cursor` goes on."""
-        said = {**filters, "reason": reason}
-        return cast(BulkView, await self._transport.json("POST", "/v1/executions:replay", said, repeatable=False))
+        path = "/v1/executions:replay"
+        return cast(wire.BulkCounts, await self._transport.json("POST", path, filters, repeatable=False))
 
-    async def history(self, execution_id: str) -> HistoryView:
+    async def history(self, execution_id: str) -> wire.History:
         """Attempts, suspensions and operators' actions."""
-        return cast(HistoryView, await self._transport.json("GET", f"{_path(execution_id)}/history"))
+        return cast(wire.History, await self._transport.json("GET", f"{_path(execution_id)}/history"))
 
-    async def attempt(self, execution_id: str, index: int) -> AttemptView:
+    async def attempt(self, execution_id: str, index: int) -> wire.Attempt:
         """One attempt."""
-        return cast(AttemptView, await self._transport.json("GET", f"{_path(execution_id)}/attempts/{index}"))
+        return cast(wire.Attempt, await self._transport.json("GET", f"{_path(execution_id)}/attempts/{index}"))
 
-    async def explain(self, execution_id: str) -> ExplainView:
+    async def explain(self, execution_id: str) -> wire.Explanation:
         """Why it is not running, and what would change that."""
-        return cast(ExplainView, await self._transport.json("GET", f"{_path(execution_id)}/explain"))
+        return cast(wire.Explanation, await self._transport.json("GET", f"{_path(execution_id)}/explain"))
 
-    async def usage(self, execution_id: str) -> UsageView:
+    async def usage(self, execution_id: str) -> wire.ExecutionUsage:
         """What it spent, per budget, dimension and attempt."""
-        return cast(UsageView, await self._transport.json("GET", f"{_path(execution_id)}/usage"))
+        return cast(wire.ExecutionUsage, await self._transport.json("GET", f"{_path(execution_id)}/usage"))
 
     async def children(self, execution_id: str) -> builtins.list[Child]:
         """Its children in the order they were spawned, and what became of each."""
@@ -331,30 +227,14 @@ class AsyncClient:
         after: str = "now",
         *,
         types: Optional[Sequence[str]] = None,
-        namespace: Optional[str] = None,
-        lane: Optional[str] = None,
-        kind: Optional[str] = None,
-        tag: Optional[str] = None,
-        flow_id: Optional[str] = None,
-        execution_id: Optional[str] = None,
-        worker: Optional[str] = None,
         limit: Optional[int] = None,
+        **filters: Unpack[wire.EventFilter],
     ) -> AsyncIterator[Event]:
         """Transitions from a cursor on, for as long as the caller listens; `after` is a cursor, `start` or `now`.
 
         A broken connection goes on behind the last event. Keep `Event.cursor` to go on in another process.
         """
-        query = {
-            "after": after,
-            "types": ",".join(types) if types else None,
-            "namespace": namespace,
-            "lane": lane,
-            "kind": kind,
-            "tag": tag,
-            "flow_id": flow_id,
-            "execution_id": execution_id,
-            "worker": worker,
-        }
+        query = {**filters, "after": after, "types": ",".join(types) if types else None}
         left = limit
         if left is not None and left <= 0:
             return
@@ -365,15 +245,12 @@ class AsyncClient:
                 if left == 0:
                     return
 
-    async def stats(self) -> Dict[str, Any]:
-        """How much is where."""
-        return cast("Dict[str, Any]", await self._transport.json("GET", "/v1/stats"))
+    async def stats(self) -> wire.Stats:
+        """How many executions are in which state, by lane."""
+        return cast(wire.Stats, await self._transport.json("GET", "/v1/stats"))
 
-    async def _do(
-        self, execution_id: str, verb: str, said: Mapping[str, Any], *, repeatable: bool = True
-    ) -> DoneView:
-        path = f"{_path(execution_id)}/{verb}"
-        return cast(DoneView, await self._transport.json("POST", path, said, repeatable=repeatable))
+    async def _do(self, execution_id: str, verb: str, said: Mapping[str, Any], *, repeatable: bool = True) -> Any:
+        return await self._transport.json("POST", f"{_path(execution_id)}/{verb}", said, repeatable=repeatable)
 
 
 def _path(execution_id: str) -> str:

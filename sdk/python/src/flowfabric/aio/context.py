@@ -7,6 +7,9 @@ import hashlib
 import uuid
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
 
+from typing_extensions import TypedDict, Unpack
+
+from .. import wire
 from ..conditions import Condition, signal
 from ..errors import ApiError, BudgetSpent, HandedBack, Suspended, WaitingForChildren
 from ..execution import ChildFields, body
@@ -24,6 +27,18 @@ _FRAMES_MAX = 1000
 _BYTES_MAX = 2 * 1024 * 1024
 #: What can end a wait for signals.
 _ENDS_A_WAIT = ("signal", "timeout", "operator")
+
+
+class WaitOptions(TypedDict, total=False):
+    """How to wait for signals."""
+
+    key: Optional[str]
+    reason: wire.SuspensionReason
+    condition: Optional[Condition]
+    timeout_ms: Optional[int]
+    timeout_behavior: Optional[wire.TimeoutBehaviorWord]
+    continuation: Any
+    step: Optional[str]
 
 
 class AsyncContext:
@@ -127,18 +142,18 @@ class AsyncContext:
         payload: Any = None,
         *,
         correlation_id: Optional[str] = None,
-        mode: Optional[str] = None,
+        mode: Optional[wire.FrameMode] = None,
     ) -> str:
-        """Appends a frame to the attempt's stream and answers its id; `mode` is durable, summary or live."""
-        frame = {"type": type, "payload": payload, "correlation_id": correlation_id, "mode": mode}
+        """Appends a frame to the attempt's stream and returns its id."""
+        frame: wire.FrameBody = {"type": type, "payload": payload, "correlation_id": correlation_id, "mode": mode}
         return (await self.frames([frame]))[0]
 
     async def summary(self, patch: Mapping[str, Any], type: str = "summary") -> str:
         """Folds a JSON merge patch into the attempt's summary document."""
         return await self.frame(type, dict(patch), mode="summary")
 
-    async def frames(self, frames: Sequence[Mapping[str, Any]]) -> List[str]:
-        """Appends many frames, in order, and answers their ids."""
+    async def frames(self, frames: Sequence[wire.FrameBody]) -> List[str]:
+        """Appends many frames, in order, and returns their ids."""
         ids: List[str] = []
         async with self._writing:
             for batch in _batches(frames):
@@ -241,20 +256,20 @@ class AsyncContext:
 
     async def suspend(
         self,
-        reason: str = "waiting_for_signal",
+        reason: wire.SuspensionReason = "waiting_for_signal",
         *,
-        waitpoints: Optional[Sequence[Union[str, Opened, Mapping[str, Any]]]] = None,
+        waitpoints: Optional[Sequence[Union[str, Opened, wire.WaitpointBody]]] = None,
         condition: Optional[Condition] = None,
         timeout_ms: Optional[int] = None,
-        timeout_behavior: Optional[str] = None,
+        timeout_behavior: Optional[wire.TimeoutBehaviorWord] = None,
         continuation: Any = None,
         step: Optional[str] = None,
     ) -> List[Signal]:
         """Suspends the execution until the condition is met; any signal meets an absent one.
 
-        A waitpoint is a key, one that was opened before, or a dictionary of the API. Named none, the attempt waits at all it
-        has opened. Early signals that are enough are answered and the handler goes on; else `Suspended` is raised.
-        `continuation` (JSON or bytes) and the name `step` are found in `resume` by the run that follows.
+        A waitpoint is a key, one that was opened before, or a dictionary of the API. Without waitpoints the attempt waits at
+        all it has opened. Returns early signals that are enough; otherwise raises `Suspended`. The run that follows finds
+        `continuation` (JSON or bytes) and the name `step` in `resume`.
         """
         said: Dict[str, Any] = {
             "reason": reason,
@@ -277,10 +292,10 @@ class AsyncContext:
         name: Optional[str] = None,
         *,
         key: Optional[str] = None,
-        reason: str = "waiting_for_signal",
+        reason: wire.SuspensionReason = "waiting_for_signal",
         condition: Optional[Condition] = None,
         timeout_ms: Optional[int] = None,
-        timeout_behavior: Optional[str] = None,
+        timeout_behavior: Optional[wire.TimeoutBehaviorWord] = None,
         continuation: Any = None,
         step: Optional[str] = None,
     ) -> List[Signal]:
@@ -310,7 +325,7 @@ class AsyncContext:
             step=step,
         )
 
-    async def wait_for_signal(self, name: Optional[str] = None, **options: Any) -> Optional[Signal]:
+    async def wait_for_signal(self, name: Optional[str] = None, **options: Unpack[WaitOptions]) -> Optional[Signal]:
         """The first signal of `wait_for_signals`; None when the wait ended without one."""
         signals = await self.wait_for_signals(name, **options)
         return signals[0] if signals else None
@@ -318,10 +333,10 @@ class AsyncContext:
     # Children.
 
     async def spawn(self, children: Sequence[ChildFields]) -> List[str]:
-        """Spawns children of this execution and answers their ids, in order.
+        """Spawns children of this execution and returns their ids, in order.
 
-        The n-th spawn of every run is the same spawn and answers the children of the first; a child with a key is found again
-        by its key. Either must ask for the same children again, else it is refused as `idempotency_conflict`.
+        The n-th spawn of every run is the same spawn and returns the children of the first. A child with a key is found again
+        by its key. Either must ask for the same children again, or it fails with `idempotency_conflict`.
         """
         request, self._spawns = str(uuid.UUID(int=self._spawns)), self._spawns + 1
         said = {"children": [body(child) for child in children], "request_id": request}
@@ -369,7 +384,7 @@ class AsyncContext:
         raise HandedBack(outcome)
 
 
-def _waitpoint(waitpoint: Union[str, Opened, Mapping[str, Any]]) -> Dict[str, Any]:
+def _waitpoint(waitpoint: Union[str, Opened, wire.WaitpointBody]) -> Dict[str, Any]:
     if isinstance(waitpoint, str):
         return {"key": waitpoint}
     if isinstance(waitpoint, Opened):
@@ -377,7 +392,7 @@ def _waitpoint(waitpoint: Union[str, Opened, Mapping[str, Any]]) -> Dict[str, An
     return dict(waitpoint)
 
 
-def _batches(frames: Sequence[Mapping[str, Any]]) -> List[List[Dict[str, Any]]]:
+def _batches(frames: Sequence[wire.FrameBody]) -> List[List[Dict[str, Any]]]:
     batches: List[List[Dict[str, Any]]] = []
     size = _BYTES_MAX
     for frame in frames:

@@ -8,7 +8,7 @@ from .. import payload
 from ..errors import RequestError, ServerFault, TransportError, of_item
 from ..http.lines import SentEvents
 from ..http.message import Request
-from ..http.streams import AsyncTransport
+from .transport import AsyncTransport
 
 
 async def follow(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, AsyncIterator, Optional, cast
+from typing import AsyncIterator, Optional, cast
 
+from typing_extensions import Unpack
+
+from .. import wire
 from ..http.origin import segment
-from ..http.streams import AsyncTransport
-from ..views import LaneView
 from .pages import pages
+from .transport import AsyncTransport
 
 
 class AsyncLanes:
@@ -16,37 +18,39 @@ class AsyncLanes:
     def __init__(self, transport: AsyncTransport) -> None:
         self._transport = transport
 
-    def list(self, *, namespace: Optional[str] = None, limit: Optional[int] = None) -> AsyncIterator[LaneView]:
+    def list(self, *, namespace: Optional[str] = None, limit: Optional[int] = None) -> AsyncIterator[wire.Lane]:
         """All lanes."""
         query = {"namespace": namespace}
-        return cast("AsyncIterator[LaneView]", pages(self._transport, "/v1/lanes", query, limit))
+        return cast("AsyncIterator[wire.Lane]", pages(self._transport, "/v1/lanes", query, limit))
 
-    async def get(self, lane: str, *, namespace: Optional[str] = None) -> LaneView:
+    async def get(self, lane: str, *, namespace: Optional[str] = None) -> wire.Lane:
         """A lane and how much it holds."""
         query = {"namespace": namespace}
-        return cast(LaneView, await self._transport.json("GET", f"/v1/lanes/{segment(lane)}", query=query))
+        return cast(wire.Lane, await self._transport.json("GET", f"/v1/lanes/{segment(lane)}", query=query))
 
-    async def define(self, lane: str, *, namespace: Optional[str] = None, **fields: Any) -> LaneView:
-        """Changes what is named: state, max_depth, max_active, weight, fairness, retry and the other fields of a lane."""
+    async def define(
+        self, lane: str, *, namespace: Optional[str] = None, **fields: Unpack[wire.LaneOptions]
+    ) -> wire.Lane:
+        """Changes what is named."""
         path, query = f"/v1/lanes/{segment(lane)}", {"namespace": namespace}
-        return cast(LaneView, await self._transport.json("PUT", path, fields, query=query))
+        return cast(wire.Lane, await self._transport.json("PUT", path, fields, query=query))
 
-    async def pause(self, lane: str, *, namespace: Optional[str] = None) -> LaneView:
+    async def pause(self, lane: str, *, namespace: Optional[str] = None) -> wire.Lane:
         """Accepts, but starts nothing."""
         return await self._set(lane, "pause", namespace)
 
-    async def resume(self, lane: str, *, namespace: Optional[str] = None) -> LaneView:
+    async def resume(self, lane: str, *, namespace: Optional[str] = None) -> wire.Lane:
         """Accepts and starts."""
         return await self._set(lane, "resume", namespace)
 
-    async def drain(self, lane: str, *, namespace: Optional[str] = None) -> LaneView:
+    async def drain(self, lane: str, *, namespace: Optional[str] = None) -> wire.Lane:
         """Starts what is there, but accepts nothing."""
         return await self._set(lane, "drain", namespace)
 
-    async def disable(self, lane: str, *, namespace: Optional[str] = None) -> LaneView:
+    async def disable(self, lane: str, *, namespace: Optional[str] = None) -> wire.Lane:
         """Neither accepts nor starts."""
         return await self._set(lane, "disable", namespace)
 
-    async def _set(self, lane: str, verb: str, namespace: Optional[str]) -> LaneView:
+    async def _set(self, lane: str, verb: str, namespace: Optional[str]) -> wire.Lane:
         path, query = f"/v1/lanes/{segment(lane)}/{verb}", {"namespace": namespace}
-        return cast(LaneView, await self._transport.json("POST", path, {}, query=query))
+        return cast(wire.Lane, await self._transport.json("POST", path, {}, query=query))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, AsyncIterator, Dict, Mapping, Optional
 
-from ..http.streams import AsyncTransport
+from .transport import AsyncTransport
 
 
 async def pages(

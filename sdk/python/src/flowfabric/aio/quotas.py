@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, AsyncIterator, Mapping, Optional, cast
+from typing import AsyncIterator, Optional, cast
 
+from typing_extensions import Unpack
+
+from .. import wire
 from ..http.origin import segment
-from ..http.streams import AsyncTransport
 from ..ids import mint
-from ..views import QuotaView
 from .pages import pages
+from .transport import AsyncTransport
 
 
 class AsyncQuotas:
@@ -17,39 +19,23 @@ class AsyncQuotas:
     def __init__(self, transport: AsyncTransport) -> None:
         self._transport = transport
 
-    async def create(
-        self,
-        *,
-        rate: Optional[Mapping[str, Any]] = None,
-        concurrency: Optional[int] = None,
-        weighted: Optional[Mapping[str, int]] = None,
-        quota_id: Optional[str] = None,
-        namespace: Optional[str] = None,
-        hold_while_suspended: Optional[bool] = None,
-    ) -> QuotaView:
+    async def create(self, **fields: Unpack[wire.QuotaOptions]) -> wire.Quota:
         """Makes a quota: `rate={"limit": 10, "window_ms": 1000}`, `concurrency=5`, `weighted={"limit": …, "window_ms": …}`."""
-        said = {
-            "quota_id": quota_id or mint(),
-            "namespace": namespace,
-            "rate": rate,
-            "concurrency": concurrency,
-            "weighted": weighted,
-            "hold_while_suspended": hold_while_suspended,
-        }
-        return cast(QuotaView, await self._transport.json("POST", "/v1/quotas", said))
+        said = {**fields, "quota_id": fields.get("quota_id") or mint()}
+        return cast(wire.Quota, await self._transport.json("POST", "/v1/quotas", said))
 
-    async def get(self, quota_id: str, key: Optional[str] = None) -> QuotaView:
+    async def get(self, quota_id: str, key: Optional[str] = None) -> wire.Quota:
         """A quota with its keys, or with one of them."""
-        return cast(QuotaView, await self._transport.json("GET", self._path(quota_id), query={"key": key}))
+        return cast(wire.Quota, await self._transport.json("GET", self._path(quota_id), query={"key": key}))
 
-    def list(self, *, namespace: Optional[str] = None, limit: Optional[int] = None) -> AsyncIterator[QuotaView]:
+    def list(self, *, namespace: Optional[str] = None, limit: Optional[int] = None) -> AsyncIterator[wire.Quota]:
         """All quotas."""
         query = {"namespace": namespace}
-        return cast("AsyncIterator[QuotaView]", pages(self._transport, "/v1/quotas", query, limit))
+        return cast("AsyncIterator[wire.Quota]", pages(self._transport, "/v1/quotas", query, limit))
 
-    async def change(self, quota_id: str, **parts: Any) -> QuotaView:
-        """Changes the parts that are named: rate, concurrency, weighted, hold_while_suspended; None takes a part away."""
-        return cast(QuotaView, await self._transport.json("PATCH", self._path(quota_id), parts))
+    async def change(self, quota_id: str, **parts: Unpack[wire.QuotaChanges]) -> wire.Quota:
+        """Changes the parts that are named. None removes a part."""
+        return cast(wire.Quota, await self._transport.json("PATCH", self._path(quota_id), parts))
 
     async def delete(self, quota_id: str) -> None:
         """Removes a quota; nothing starts that names it."""

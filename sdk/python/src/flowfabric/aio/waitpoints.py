@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, AsyncIterator, Dict, Optional, cast
 
+from .. import wire
 from ..http.origin import segment
-from ..http.streams import AsyncTransport
 from ..ids import mint
 from ..payload import put
 from ..values import SignalAnswer, Token
-from ..views import WaitpointView
 from .pages import pages
+from .transport import AsyncTransport
 
 
 class AsyncWaitpoints:
@@ -19,19 +19,19 @@ class AsyncWaitpoints:
     def __init__(self, transport: AsyncTransport) -> None:
         self._transport = transport
 
-    def list(self, *, namespace: Optional[str] = None, limit: Optional[int] = None) -> AsyncIterator[WaitpointView]:
+    def list(self, *, namespace: Optional[str] = None, limit: Optional[int] = None) -> AsyncIterator[wire.Waitpoint]:
         """Open waitpoints, oldest first: the inbox of approvals."""
         query = {"state": "open", "namespace": namespace}
-        return cast("AsyncIterator[WaitpointView]", pages(self._transport, "/v1/waitpoints", query, limit))
+        return cast("AsyncIterator[wire.Waitpoint]", pages(self._transport, "/v1/waitpoints", query, limit))
 
-    def of(self, execution_id: str) -> AsyncIterator[WaitpointView]:
+    def of(self, execution_id: str) -> AsyncIterator[wire.Waitpoint]:
         """Waitpoints of an execution: open ones, and those kept after they closed."""
         path = f"/v1/executions/{segment(execution_id)}/waitpoints"
-        return cast("AsyncIterator[WaitpointView]", pages(self._transport, path))
+        return cast("AsyncIterator[wire.Waitpoint]", pages(self._transport, path))
 
-    async def get(self, waitpoint_id: str) -> WaitpointView:
+    async def get(self, waitpoint_id: str) -> wire.Waitpoint:
         """One waitpoint."""
-        return cast(WaitpointView, await self._transport.json("GET", f"/v1/waitpoints/{segment(waitpoint_id)}"))
+        return cast(wire.Waitpoint, await self._transport.json("GET", f"/v1/waitpoints/{segment(waitpoint_id)}"))
 
     async def signal(
         self,
@@ -61,8 +61,7 @@ class AsyncWaitpoints:
         put(said, "payload", payload)
         headers = {"Authorization": f"Waitpoint {token}"}
         path = f"/v1/waitpoints/{segment(waitpoint_id)}/signals"
-        answer = await self._transport.json("POST", path, said, headers=headers)
-        return SignalAnswer(answer["outcome"], answer["signal_id"], answer.get("effect"))
+        return SignalAnswer.read(await self._transport.json("POST", path, said, headers=headers))
 
     async def reissue(self, waitpoint_id: str, approver: Optional[str] = None) -> Token:
         """A new token for one approver, or for whoever answers; the old one dies."""

@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterator, Mapping, Optional, Union, cast
+from typing import Any, Iterator, Mapping, Optional, cast
 
+from typing_extensions import Unpack
+
+from .. import wire
 from ..http.origin import segment
-from ..http.blocking import Transport
 from ..ids import mint
 from ..values import BudgetAnswer
-from ..views import BudgetView
 from .pages import pages
+from .transport import Transport
 
 
 class Budgets:
@@ -20,69 +22,48 @@ class Budgets:
         self._transport = transport
 
     def create(
-        self,
-        dimensions: Mapping[str, Mapping[str, Optional[int]]],
-        *,
-        budget_id: Optional[str] = None,
-        namespace: Optional[str] = None,
-        parent: Optional[str] = None,
-        scope: Union[str, Mapping[str, str], None] = None,
-        reset: Any = None,
-        on_soft: Optional[str] = None,
-        on_hard: Optional[str] = None,
-    ) -> BudgetView:
+        self, dimensions: Mapping[str, wire.LimitBody], **fields: Unpack[wire.BudgetOptions]
+    ) -> wire.Budget:
         """Makes a budget: `{"tokens": {"hard": 1000, "soft": 800}}`."""
-        said = {
-            "budget_id": budget_id or mint(),
-            "namespace": namespace,
-            "parent": parent,
-            "scope": scope,
-            "dimensions": dimensions,
-            "reset": reset,
-            "on_soft": on_soft,
-            "on_hard": on_hard,
-        }
-        return cast(BudgetView, self._transport.json("POST", "/v1/budgets", said))
+        said = {**fields, "budget_id": fields.get("budget_id") or mint(), "dimensions": dimensions}
+        return cast(wire.Budget, self._transport.json("POST", "/v1/budgets", said))
 
-    def get(self, budget_id: str) -> BudgetView:
+    def get(self, budget_id: str) -> wire.Budget:
         """A budget as it stands."""
-        return cast(BudgetView, self._transport.json("GET", self._path(budget_id)))
+        return cast(wire.Budget, self._transport.json("GET", self._path(budget_id)))
 
     def list(
-        self, *, namespace: Optional[str] = None, scope: Optional[str] = None, limit: Optional[int] = None
-    ) -> Iterator[BudgetView]:
+        self, *, limit: Optional[int] = None, **filters: Unpack[wire.BudgetFilter]
+    ) -> Iterator[wire.Budget]:
         """All budgets."""
-        query = {"namespace": namespace, "scope": scope}
-        return cast("Iterator[BudgetView]", pages(self._transport, "/v1/budgets", query, limit))
+        return cast("Iterator[wire.Budget]", pages(self._transport, "/v1/budgets", filters, limit))
 
     def change(
         self,
         budget_id: str,
-        dimensions: Optional[Mapping[str, Mapping[str, Optional[int]]]] = None,
-        *,
-        on_soft: Optional[str] = None,
-        on_hard: Optional[str] = None,
-    ) -> BudgetView:
-        """Changes what is named; None as a limit takes it away. Room that is made resumes what waits for it."""
-        said = {"dimensions": dimensions or {}, "on_soft": on_soft, "on_hard": on_hard}
-        return cast(BudgetView, self._transport.json("PATCH", self._path(budget_id), said))
+        dimensions: Optional[Mapping[str, wire.LimitPatchBody]] = None,
+        **fields: Unpack[wire.BudgetChanges],
+    ) -> wire.Budget:
+        """Changes what is named. None as a limit removes it. A higher limit resumes the work that waits for it."""
+        said = {**fields, "dimensions": dimensions or {}}
+        return cast(wire.Budget, self._transport.json("PATCH", self._path(budget_id), said))
 
     def delete(self, budget_id: str) -> None:
         """Removes a budget."""
         self._transport.json("DELETE", self._path(budget_id))
 
-    def reset(self, budget_id: str) -> BudgetView:
+    def reset(self, budget_id: str) -> wire.Budget:
         """Begins a new period now."""
-        return cast(BudgetView, self._post(budget_id, "reset", {}, repeatable=False))
+        return cast(wire.Budget, self._post(budget_id, "reset", {}, repeatable=False))
 
-    def approve(self, budget_id: str) -> BudgetView:
+    def approve(self, budget_id: str) -> wire.Budget:
         """Lets new work start above the soft limit, until the period ends."""
-        return cast(BudgetView, self._post(budget_id, "approve", {}))
+        return cast(wire.Budget, self._post(budget_id, "approve", {}))
 
-    def correct(self, budget_id: str, dimension: str, delta: int, reason: str) -> BudgetView:
+    def correct(self, budget_id: str, dimension: str, delta: int, reason: str) -> wire.Budget:
         """Corrects what counts as used."""
         said = {"dimension": dimension, "delta": delta, "reason": reason}
-        return cast(BudgetView, self._post(budget_id, "correct", said, repeatable=False))
+        return cast(wire.Budget, self._post(budget_id, "correct", said, repeatable=False))
 
     def usage(
         self, budget_id: str, dimensions: Mapping[str, int], dedup_key: Optional[str] = None

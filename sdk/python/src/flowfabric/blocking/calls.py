@@ -9,9 +9,9 @@ from .. import payload
 from ..errors import ApiError, RequestError
 from ..http.message import Request
 from ..http.origin import segment
-from ..http.blocking import Transport
 from ..lease import Lease
 from ..task import Task
+from .transport import Transport
 
 
 class TaskCalls:

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from typing import Iterator, Optional, cast
 
+from .. import wire
 from ..http.origin import segment
-from ..http.blocking import Transport
-from ..views import WorkerView
 from .pages import pages
+from .transport import Transport
 
 
 class Fleet:
@@ -17,13 +17,13 @@ class Fleet:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    def list(self, *, limit: Optional[int] = None) -> Iterator[WorkerView]:
+    def list(self, *, limit: Optional[int] = None) -> Iterator[wire.Worker]:
         """All registered workers."""
-        return cast("Iterator[WorkerView]", pages(self._transport, "/v1/workers", None, limit))
+        return cast("Iterator[wire.Worker]", pages(self._transport, "/v1/workers", None, limit))
 
-    def get(self, instance: str) -> WorkerView:
+    def get(self, instance: str) -> wire.Worker:
         """One of them."""
-        return cast(WorkerView, self._transport.json("GET", f"/v1/workers/{segment(instance)}"))
+        return cast(wire.Worker, self._transport.json("GET", f"/v1/workers/{segment(instance)}"))
 
     def drain(self, instance: str) -> str:
         """The worker takes nothing new and is asked to yield what it holds: `draining`, or `already`."""

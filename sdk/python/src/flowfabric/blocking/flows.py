@@ -4,14 +4,16 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Iterator, Dict, List, Mapping, Optional, Sequence, Union, cast
+from typing import Any, Iterator, Dict, List, Mapping, Optional, Sequence, cast
 
-from ..execution import BudgetRef, MemberFields, RetryPolicy, body
+from typing_extensions import Unpack
+
+from .. import wire
+from ..execution import MemberFields, body
 from ..http.origin import segment
-from ..http.blocking import Transport
 from ..ids import mint
-from ..views import FlowView, GraphView, MemberView
 from .pages import pages
+from .transport import Transport
 
 #: The longest a server holds an answer back.
 _WAIT_MAX_S = 30.0
@@ -27,99 +29,69 @@ class Flows:
         self,
         kind: str,
         members: Sequence[MemberFields] = (),
-        edges: Sequence[Mapping[str, Any]] = (),
-        *,
-        flow_id: Optional[str] = None,
-        namespace: Optional[str] = None,
-        policy: Union[str, Mapping[str, str], None] = None,
-        default_lane: Optional[str] = None,
-        default_retry: Optional[RetryPolicy] = None,
-        budgets: Optional[Sequence[BudgetRef]] = None,
-        deadline_at: Optional[int] = None,
-        deadline_ms: Optional[int] = None,
-        retention_ms: Optional[int] = None,
-        seal: bool = True,
-    ) -> FlowView:
+        edges: Sequence[wire.EdgeBody] = (),
+        **fields: Unpack[wire.FlowOptions],
+    ) -> wire.FlowSubmitted:
         """Submits a flow whole: members by key, edges `{from, to, on?, pass_as?}` between them.
 
-        The answer's `members` say which execution each key became.
+        The answer's `members` name the execution of each key.
         """
-        said = {
-            "flow_id": flow_id or mint(),
-            "namespace": namespace,
-            "kind": kind,
-            "members": [_member(member) for member in members],
-            "edges": [dict(edge) for edge in edges],
-            "policy": policy,
-            "default_lane": default_lane,
-            "default_retry": default_retry,
-            "budgets": budgets,
-            "deadline_at": deadline_at,
-            "deadline_ms": deadline_ms,
-            "retention_ms": retention_ms,
-            "seal": seal,
-        }
-        return cast(FlowView, self._transport.json("POST", "/v1/flows", said))
+        said: Dict[str, Any] = {name: value for name, value in fields.items() if value is not None}
+        said.setdefault("flow_id", mint())
+        said.update(kind=kind, members=[_member(member) for member in members], edges=list(edges))
+        return cast(wire.FlowSubmitted, self._transport.json("POST", "/v1/flows", said))
 
-    def get(self, flow_id: str) -> FlowView:
+    def get(self, flow_id: str) -> wire.FlowShown:
         """A flow with its first 1,000 members."""
-        return cast(FlowView, self._transport.json("GET", self._path(flow_id)))
+        return cast(wire.FlowShown, self._transport.json("GET", self._path(flow_id)))
 
-    def wait(self, flow_id: str, wait_s: Optional[float] = None) -> FlowView:
+    def wait(self, flow_id: str, wait_s: Optional[float] = None) -> wire.FlowShown:
         """The flow once it has ended; as it stands when `wait_s` is over first, with `finished_at` None."""
         until = None if wait_s is None else time.monotonic() + wait_s
         while True:
             left = _WAIT_MAX_S if until is None else min(_WAIT_MAX_S, max(0.0, until - time.monotonic()))
             path, query = self._path(flow_id), {"wait_ms": int(left * 1000)}
-            flow = cast(FlowView, self._transport.json("GET", path, query=query, wait_s=left))
+            flow = cast(wire.FlowShown, self._transport.json("GET", path, query=query, wait_s=left))
             if flow.get("finished_at") is not None or (until is not None and time.monotonic() >= until):
                 return flow
 
-    def list(
-        self,
-        *,
-        namespace: Optional[str] = None,
-        kind: Optional[str] = None,
-        state: Optional[str] = None,
-        limit: Optional[int] = None,
-    ) -> Iterator[FlowView]:
+    def list(self, *, limit: Optional[int] = None, **filters: Unpack[wire.FlowFilter]) -> Iterator[wire.Flow]:
         """Flows, newest first."""
-        query = {"namespace": namespace, "kind": kind, "state": state}
-        return cast("Iterator[FlowView]", pages(self._transport, "/v1/flows", query, limit))
+        return cast("Iterator[wire.Flow]", pages(self._transport, "/v1/flows", filters, limit))
 
-    def members(self, flow_id: str, *, limit: Optional[int] = None) -> Iterator[MemberView]:
+    def members(self, flow_id: str, *, limit: Optional[int] = None) -> Iterator[wire.Member]:
         """Members in the order they were added."""
         path = f"{self._path(flow_id)}/members"
-        return cast("Iterator[MemberView]", pages(self._transport, path, None, limit))
+        return cast("Iterator[wire.Member]", pages(self._transport, path, None, limit))
 
-    def graph(self, flow_id: str) -> GraphView:
+    def graph(self, flow_id: str) -> wire.FlowGraph:
         """Every member and every edge."""
-        return cast(GraphView, self._transport.json("GET", f"{self._path(flow_id)}/graph"))
+        return cast(wire.FlowGraph, self._transport.json("GET", f"{self._path(flow_id)}/graph"))
 
     def add_members(
-        self, flow_id: str, members: Sequence[MemberFields], edges: Sequence[Mapping[str, Any]] = ()
-    ) -> "List[MemberView]":
+        self, flow_id: str, members: Sequence[MemberFields], edges: Sequence[wire.EdgeBody] = ()
+    ) -> "List[wire.AddedMember]":
         """Adds members with the edges into them; none starts before its edges count."""
-        said = {"members": [_member(member) for member in members], "edges": [dict(edge) for edge in edges]}
+        said = {"members": [_member(member) for member in members], "edges": list(edges)}
         answer = self._transport.json("POST", f"{self._path(flow_id)}/members", said)
-        return cast("List[MemberView]", answer["members"])
+        return cast("List[wire.AddedMember]", answer["members"])
 
-    def add_edges(self, flow_id: str, edges: Sequence[Mapping[str, Any]]) -> int:
+    def add_edges(self, flow_id: str, edges: Sequence[wire.EdgeBody]) -> int:
         """Adds edges between members that have not started; how many were new."""
-        said = {"edges": [dict(edge) for edge in edges]}
+        said = {"edges": list(edges)}
         return int((self._transport.json("POST", f"{self._path(flow_id)}/edges", said))["added"])
 
-    def seal(self, flow_id: str) -> FlowView:
+    def seal(self, flow_id: str) -> wire.Flow:
         """Releases the members held so far."""
-        return cast(FlowView, self._transport.json("POST", f"{self._path(flow_id)}/seal", {}))
+        return cast(wire.Flow, self._transport.json("POST", f"{self._path(flow_id)}/seal", {}))
 
     def cancel(
-        self, flow_id: str, reason: Optional[str] = None, *, policy: Optional[str] = None, wait: bool = False
-    ) -> FlowView:
+        self, flow_id: str, reason: Optional[str] = None, *, policy: Optional[wire.CancelPolicy] = None, wait: bool = False
+    ) -> wire.FlowCancelled:
         """Cancels: nothing of the flow can be claimed after the answer. With `wait` the answer comes when it has ended."""
         said = {"reason": reason, "policy": policy, "wait": wait}
         wait_s = _WAIT_MAX_S if wait else 0.0
-        return cast(FlowView, self._transport.json("POST", f"{self._path(flow_id)}/cancel", said, wait_s=wait_s))
+        return cast(wire.FlowCancelled, self._transport.json("POST", f"{self._path(flow_id)}/cancel", said, wait_s=wait_s))
 
     @staticmethod
     def _path(flow_id: str) -> str:

@@ -9,7 +9,7 @@ from .. import payload
 from ..errors import RequestError, ServerFault, TransportError, of_item
 from ..http.lines import SentEvents
 from ..http.message import Request
-from ..http.blocking import Transport
+from .transport import Transport
 
 
 def follow(

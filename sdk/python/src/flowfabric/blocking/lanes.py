@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterator, Optional, cast
+from typing import Iterator, Optional, cast
 
+from typing_extensions import Unpack
+
+from .. import wire
 from ..http.origin import segment
-from ..http.blocking import Transport
-from ..views import LaneView
 from .pages import pages
+from .transport import Transport
 
 
 class Lanes:
@@ -17,37 +19,39 @@ class Lanes:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    def list(self, *, namespace: Optional[str] = None, limit: Optional[int] = None) -> Iterator[LaneView]:
+    def list(self, *, namespace: Optional[str] = None, limit: Optional[int] = None) -> Iterator[wire.Lane]:
         """All lanes."""
         query = {"namespace": namespace}
-        return cast("Iterator[LaneView]", pages(self._transport, "/v1/lanes", query, limit))
+        return cast("Iterator[wire.Lane]", pages(self._transport, "/v1/lanes", query, limit))
 
-    def get(self, lane: str, *, namespace: Optional[str] = None) -> LaneView:
+    def get(self, lane: str, *, namespace: Optional[str] = None) -> wire.Lane:
         """A lane and how much it holds."""
         query = {"namespace": namespace}
-        return cast(LaneView, self._transport.json("GET", f"/v1/lanes/{segment(lane)}", query=query))
+        return cast(wire.Lane, self._transport.json("GET", f"/v1/lanes/{segment(lane)}", query=query))
 
-    def define(self, lane: str, *, namespace: Optional[str] = None, **fields: Any) -> LaneView:
-        """Changes what is named: state, max_depth, max_active, weight, fairness, retry and the other fields of a lane."""
+    def define(
+        self, lane: str, *, namespace: Optional[str] = None, **fields: Unpack[wire.LaneOptions]
+    ) -> wire.Lane:
+        """Changes what is named."""
         path, query = f"/v1/lanes/{segment(lane)}", {"namespace": namespace}
-        return cast(LaneView, self._transport.json("PUT", path, fields, query=query))
+        return cast(wire.Lane, self._transport.json("PUT", path, fields, query=query))
 
-    def pause(self, lane: str, *, namespace: Optional[str] = None) -> LaneView:
+    def pause(self, lane: str, *, namespace: Optional[str] = None) -> wire.Lane:
         """Accepts, but starts nothing."""
         return self._set(lane, "pause", namespace)
 
-    def resume(self, lane: str, *, namespace: Optional[str] = None) -> LaneView:
+    def resume(self, lane: str, *, namespace: Optional[str] = None) -> wire.Lane:
         """Accepts and starts."""
         return self._set(lane, "resume", namespace)
 
-    def drain(self, lane: str, *, namespace: Optional[str] = None) -> LaneView:
+    def drain(self, lane: str, *, namespace: Optional[str] = None) -> wire.Lane:
         """Starts what is there, but accepts nothing."""
         return self._set(lane, "drain", namespace)
 
-    def disable(self, lane: str, *, namespace: Optional[str] = None) -> LaneView:
+    def disable(self, lane: str, *, namespace: Optional[str] = None) -> wire.Lane:
         """Neither accepts nor starts."""
         return self._set(lane, "disable", namespace)
 
-    def _set(self, lane: str, verb: str, namespace: Optional[str]) -> LaneView:
+    def _set(self, lane: str, verb: str, namespace: Optional[str]) -> wire.Lane:
         path, query = f"/v1/lanes/{segment(lane)}/{verb}", {"namespace": namespace}
-        return cast(LaneView, self._transport.json("POST", path, {}, query=query))
+        return cast(wire.Lane, self._transport.json("POST", path, {}, query=query))

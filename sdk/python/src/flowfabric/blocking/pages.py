@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any, Iterator, Dict, Mapping, Optional
 
-from ..http.blocking import Transport
+from .transport import Transport
 
 
 def pages(

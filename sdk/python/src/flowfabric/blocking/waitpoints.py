@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from typing import Any, Iterator, Dict, Optional, cast
 
+from .. import wire
 from ..http.origin import segment
-from ..http.blocking import Transport
 from ..ids import mint
 from ..payload import put
 from ..values import SignalAnswer, Token
-from ..views import WaitpointView
 from .pages import pages
+from .transport import Transport
 
 
 class Waitpoints:
@@ -20,19 +20,19 @@ class Waitpoints:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    def list(self, *, namespace: Optional[str] = None, limit: Optional[int] = None) -> Iterator[WaitpointView]:
+    def list(self, *, namespace: Optional[str] = None, limit: Optional[int] = None) -> Iterator[wire.Waitpoint]:
         """Open waitpoints, oldest first: the inbox of approvals."""
         query = {"state": "open", "namespace": namespace}
-        return cast("Iterator[WaitpointView]", pages(self._transport, "/v1/waitpoints", query, limit))
+        return cast("Iterator[wire.Waitpoint]", pages(self._transport, "/v1/waitpoints", query, limit))
 
-    def of(self, execution_id: str) -> Iterator[WaitpointView]:
+    def of(self, execution_id: str) -> Iterator[wire.Waitpoint]:
         """Waitpoints of an execution: open ones, and those kept after they closed."""
         path = f"/v1/executions/{segment(execution_id)}/waitpoints"
-        return cast("Iterator[WaitpointView]", pages(self._transport, path))
+        return cast("Iterator[wire.Waitpoint]", pages(self._transport, path))
 
-    def get(self, waitpoint_id: str) -> WaitpointView:
+    def get(self, waitpoint_id: str) -> wire.Waitpoint:
         """One waitpoint."""
-        return cast(WaitpointView, self._transport.json("GET", f"/v1/waitpoints/{segment(waitpoint_id)}"))
+        return cast(wire.Waitpoint, self._transport.json("GET", f"/v1/waitpoints/{segment(waitpoint_id)}"))
 
     def signal(
         self,
@@ -62,8 +62,7 @@ class Waitpoints:
         put(said, "payload", payload)
         headers = {"Authorization": f"Waitpoint {token}"}
         path = f"/v1/waitpoints/{segment(waitpoint_id)}/signals"
-        answer = self._transport.json("POST", path, said, headers=headers)
-        return SignalAnswer(answer["outcome"], answer["signal_id"], answer.get("effect"))
+        return SignalAnswer.read(self._transport.json("POST", path, said, headers=headers))
 
     def reissue(self, waitpoint_id: str, approver: Optional[str] = None) -> Token:
         """A new token for one approver, or for whoever answers; the old one dies."""

@@ -1,1 +1,1 @@
-"""A small HTTP/1.1 layer on the standard library: keep-alive connections, timeouts, bearer tokens, safe repetition."""
+"""What a request and its answer are, apart from how they are sent."""

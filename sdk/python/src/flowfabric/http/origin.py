@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from ..errors import ConfigError
 
-#: Where a server listens unless told otherwise.
+#: Where a server listens by default.
 DEFAULT_URL = "http://127.0.0.1:7433"
 USER_AGENT = "flowfabric-python/0.1"
 
@@ -30,13 +30,11 @@ class Origin:
         if parts.query or parts.fragment or "@" in parts.netloc:
             raise ConfigError(f"url must not carry credentials, a query or a fragment, got {parts.hostname!r} with some")
         try:
-            port = parts.port
+            # Reading the port checks it.
+            parts.port
         except ValueError as error:
             raise ConfigError(f"url must be http://HOST:PORT or https://HOST:PORT: {error}") from error
-        self.host: str = parts.hostname
-        self.port: int = port or (443 if parts.scheme == "https" else 80)
-        self.prefix = parts.path.rstrip("/")
-        self.authority = parts.netloc
+        self._base = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
         self.ssl: Optional[ssl.SSLContext] = None
         if parts.scheme == "https":
             self.ssl = ssl_context or ssl.create_default_context()
@@ -48,22 +46,27 @@ class Origin:
         return f"Origin({self.url!r})"
 
     def target(self, path: str, query: Optional[Mapping[str, object]] = None) -> str:
-        """The request target; parameters that are None are left out."""
+        """The URL of a request. It leaves out parameters that are None."""
         named = {name: value for name, value in (query or {}).items() if value is not None}
-        return self.prefix + path + (f"?{urlencode(named)}" if named else "")
+        return self._base + path + (f"?{urlencode(named)}" if named else "")
 
-    def headers(self, extra: Mapping[str, str], length: Optional[int]) -> Dict[str, str]:
-        """All headers of a request, whose own come last and win."""
-        headers = {"Host": self.authority, "User-Agent": USER_AGENT, "Accept": "application/json"}
+    def headers(self, extra: Mapping[str, str], has_body: bool) -> Dict[str, str]:
+        """The headers of a request. Those of the request itself come last and win."""
+        headers = {"User-Agent": USER_AGENT, "Accept": "application/json", "Accept-Encoding": "identity"}
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
-        if length is not None:
-            headers["Content-Length"] = str(length)
+        if has_body:
             headers["Content-Type"] = "application/json"
         headers.update(extra)
+        for name, value in headers.items():
+            # A request with such a header cannot be sent, however often it is tried.
+            if not (value.isascii() and value.isprintable()):
+                raise ConfigError(f"the header {name} must be printable ASCII")
         return headers
 
 
 def segment(text: str) -> str:
     """One part of a path."""
-    return quote(str(text), safe="")
+    quoted = quote(str(text), safe="")
+    # A part of dots alone would mean another path.
+    return quoted if quoted.strip(".") else quoted.replace(".", "%2E")

@@ -1,0 +1,372 @@
+# Generated from docs/reference/openapi.json by tools/wire.py; change it there.
+"""Answers with payloads, as dataclasses. A payload is a Python value when it is JSON, else bytes."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Dict, List, Mapping, Optional
+
+from typing_extensions import Self
+
+from . import wire
+from .payload import take
+
+
+@dataclasses.dataclass(frozen=True)
+class BudgetOutcome:
+    """What a budget answered to a report, a settlement or a reservation."""
+
+    #: ok, already_applied, soft_breach or hard_breach; released; gone when a weight does not count any more.
+    outcome: str
+    #: What the budget says to do at its hard limit.
+    action: Optional[wire.OnHard] = None
+    #: The budget whose limit it is.
+    budget_id: Optional[str] = None
+    #: The dimension of the limit.
+    dimension: Optional[str] = None
+    #: Until when it holds.
+    expires_at: Optional[int] = None
+    #: The lease is over.
+    lease_ended: Optional[bool] = None
+    #: The limit.
+    limit: Optional[int] = None
+    #: The reservation, if there is one now.
+    reservation_id: Optional[str] = None
+    #: How much is used.
+    used: Optional[int] = None
+
+    @classmethod
+    def read(cls, answer: Mapping[str, Any]) -> Self:
+        """From the API's answer."""
+        return cls(
+            outcome=answer["outcome"],
+            action=answer.get("action"),
+            budget_id=answer.get("budget_id"),
+            dimension=answer.get("dimension"),
+            expires_at=answer.get("expires_at"),
+            lease_ended=answer.get("lease_ended"),
+            limit=answer.get("limit"),
+            reservation_id=answer.get("reservation_id"),
+            used=answer.get("used"),
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Child:
+    """What became of a child."""
+
+    execution_id: str
+    state: wire.PublicState
+    failure: Optional[Failure] = None
+    key: Optional[str] = None
+    outcome: Optional[wire.Outcome] = None
+    result: Any = None
+
+    @classmethod
+    def read(cls, answer: Mapping[str, Any]) -> Self:
+        """From the API's answer."""
+        return cls(
+            execution_id=answer["execution_id"],
+            state=answer["state"],
+            failure=None if answer.get("failure") is None else Failure.read(answer["failure"]),
+            key=answer.get("key"),
+            outcome=answer.get("outcome"),
+            result=take(answer.get("result"), answer.get("result_encoding")),
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Event:
+    """An event as readers get it."""
+
+    at: int
+    #: Where a reader that has seen it goes on.
+    cursor: str
+    data: Dict[str, wire.Data]
+    #: What happened, in the past tense.
+    type: str
+    attempt_index: Optional[int] = None
+    execution_id: Optional[str] = None
+    flow_id: Optional[str] = None
+    kind: Optional[str] = None
+    lane: Optional[str] = None
+    namespace: Optional[str] = None
+    tags: Dict[str, str] = dataclasses.field(default_factory=dict)
+    worker_instance: Optional[str] = None
+
+    @classmethod
+    def read(cls, answer: Mapping[str, Any]) -> Self:
+        """From the API's answer."""
+        return cls(
+            at=answer["at"],
+            cursor=answer["cursor"],
+            data=answer["data"],
+            type=answer["type"],
+            attempt_index=answer.get("attempt_index"),
+            execution_id=answer.get("execution_id"),
+            flow_id=answer.get("flow_id"),
+            kind=answer.get("kind"),
+            lane=answer.get("lane"),
+            namespace=answer.get("namespace"),
+            tags=answer.get("tags") or {},
+            worker_instance=answer.get("worker_instance"),
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class ExecutionResult:
+    execution_id: str
+    outcome: wire.Outcome
+    failure: Optional[Failure] = None
+    result: Any = None
+
+    @classmethod
+    def read(cls, answer: Mapping[str, Any]) -> Self:
+        """From the API's answer."""
+        return cls(
+            execution_id=answer["execution_id"],
+            outcome=answer["outcome"],
+            failure=None if answer.get("failure") is None else Failure.read(answer["failure"]),
+            result=take(answer.get("result"), answer.get("result_encoding")),
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Failure:
+    """The contract type `failure`."""
+
+    #: `category`: 1 to 128 bytes
+    category: str
+    #: `reason`: 0 to 4096 bytes
+    reason: str
+
+    @classmethod
+    def read(cls, answer: Mapping[str, Any]) -> Self:
+        """From the API's answer."""
+        return cls(
+            category=answer["category"],
+            reason=answer["reason"],
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Frame:
+    """One line of the stream."""
+
+    #: Where a reader that has seen it goes on.
+    cursor: str
+    event: str
+    at: Optional[int] = None
+    closed_at: Optional[int] = None
+    closed_reason: Optional[str] = None
+    correlation_id: Optional[str] = None
+    id: Optional[str] = None
+    mode: Optional[wire.FrameMode] = None
+    payload: Any = None
+    sequence: Optional[int] = None
+    type: Optional[str] = None
+    attempt_index: Optional[int] = None
+
+    @classmethod
+    def read(cls, answer: Mapping[str, Any]) -> Self:
+        """From the API's answer."""
+        return cls(
+            cursor=answer["cursor"],
+            event=answer["event"],
+            at=answer.get("at"),
+            closed_at=answer.get("closed_at"),
+            closed_reason=answer.get("closed_reason"),
+            correlation_id=answer.get("correlation_id"),
+            id=answer.get("id"),
+            mode=answer.get("mode"),
+            payload=take(answer.get("payload"), answer.get("payload_encoding")),
+            sequence=answer.get("sequence"),
+            type=answer.get("type"),
+            attempt_index=answer.get("attempt_index"),
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Resume:
+    """Why an attempt goes on, for the worker that continues it."""
+
+    cause: wire.ResumeCause
+    signals: List[Signal]
+    suspension_id: str
+    #: What became of the children it waited for.
+    children: List[Child] = dataclasses.field(default_factory=list)
+    continuation: Any = None
+    #: Their results are too much for one answer: the others are read with `GET /v1/executions/{id}/children`.
+    more_children: Optional[bool] = None
+    #: The wait that ended, by the name it was suspended under.
+    step: Optional[str] = None
+
+    @classmethod
+    def read(cls, answer: Mapping[str, Any]) -> Self:
+        """From the API's answer."""
+        return cls(
+            cause=answer["cause"],
+            signals=[Signal.read(item) for item in answer["signals"]],
+            suspension_id=answer["suspension_id"],
+            children=[Child.read(item) for item in answer.get("children") or []],
+            continuation=take(answer.get("continuation"), answer.get("continuation_encoding")),
+            more_children=answer.get("more_children"),
+            step=answer.get("step"),
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Signal:
+    """A signal that came."""
+
+    name: str
+    received_at: int
+    signal_id: str
+    approver: Optional[str] = None
+    category: Optional[str] = None
+    correlation_id: Optional[str] = None
+    payload: Any = None
+    source: Optional[str] = None
+    source_identity: Optional[str] = None
+    waitpoint_id: Optional[str] = None
+    waitpoint_key: Optional[str] = None
+
+    @classmethod
+    def read(cls, answer: Mapping[str, Any]) -> Self:
+        """From the API's answer."""
+        return cls(
+            name=answer["name"],
+            received_at=answer["received_at"],
+            signal_id=answer["signal_id"],
+            approver=answer.get("approver"),
+            category=answer.get("category"),
+            correlation_id=answer.get("correlation_id"),
+            payload=take(answer.get("payload"), answer.get("payload_encoding")),
+            source=answer.get("source"),
+            source_identity=answer.get("source_identity"),
+            waitpoint_id=answer.get("waitpoint_id"),
+            waitpoint_key=answer.get("waitpoint_key"),
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class SignalAnswer:
+    outcome: str
+    signal_id: str
+    effect: Optional[str] = None
+
+    @classmethod
+    def read(cls, answer: Mapping[str, Any]) -> Self:
+        """From the API's answer."""
+        return cls(
+            outcome=answer["outcome"],
+            signal_id=answer["signal_id"],
+            effect=answer.get("effect"),
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Submitted:
+    """What became of a submission."""
+
+    #: The same id or key had been submitted before.
+    duplicate: bool
+    #: The execution; the first one's when it was there already.
+    execution_id: str
+    #: Its state; null when the first one is gone.
+    state: Optional[wire.PublicState] = None
+
+    @classmethod
+    def read(cls, answer: Mapping[str, Any]) -> Self:
+        """From the API's answer."""
+        return cls(
+            duplicate=answer["duplicate"],
+            execution_id=answer["execution_id"],
+            state=answer.get("state"),
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """A task as its worker gets it."""
+
+    attempt_id: str
+    attempt_index: int
+    attempt_type: wire.AttemptType
+    created_at: int
+    execution_id: str
+    #: How many frames the attempt wrote: the sequence of its next one.
+    frames: int
+    kind: str
+    lane: str
+    lease_epoch: int
+    lease_expires_at: int
+    lease_id: str
+    namespace: str
+    priority: int
+    tags: Dict[str, str]
+    attempt_deadline_at: Optional[int] = None
+    deadline_at: Optional[int] = None
+    fallback: Any = None
+    fallback_index: Optional[int] = None
+    flow_id: Optional[str] = None
+    input: Any = None
+    #: Its name in its flow, or for its parent.
+    key: Optional[str] = None
+    parent_id: Optional[str] = None
+    #: What upstream members pass to it, by name.
+    passed: Dict[str, Upstream] = dataclasses.field(default_factory=dict)
+    #: Why a waiting attempt goes on.
+    resume: Optional[Resume] = None
+    trace_parent: Optional[str] = None
+
+    @classmethod
+    def read(cls, answer: Mapping[str, Any]) -> Self:
+        """From the API's answer."""
+        return cls(
+            attempt_id=answer["attempt_id"],
+            attempt_index=answer["attempt_index"],
+            attempt_type=answer["attempt_type"],
+            created_at=answer["created_at"],
+            execution_id=answer["execution_id"],
+            frames=answer["frames"],
+            kind=answer["kind"],
+            lane=answer["lane"],
+            lease_epoch=answer["lease_epoch"],
+            lease_expires_at=answer["lease_expires_at"],
+            lease_id=answer["lease_id"],
+            namespace=answer["namespace"],
+            priority=answer["priority"],
+            tags=answer["tags"],
+            attempt_deadline_at=answer.get("attempt_deadline_at"),
+            deadline_at=answer.get("deadline_at"),
+            fallback=answer.get("fallback"),
+            fallback_index=answer.get("fallback_index"),
+            flow_id=answer.get("flow_id"),
+            input=take(answer.get("input"), answer.get("input_encoding")),
+            key=answer.get("key"),
+            parent_id=answer.get("parent_id"),
+            passed={name: Upstream.read(item) for name, item in (answer.get("passed") or {}).items()},
+            resume=None if answer.get("resume") is None else Resume.read(answer["resume"]),
+            trace_parent=answer.get("trace_parent"),
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Upstream:
+    """What an upstream member passes under a name: its result, or how it failed."""
+
+    execution_id: str
+    outcome: wire.Outcome
+    failure: Optional[Failure] = None
+    value: Any = None
+
+    @classmethod
+    def read(cls, answer: Mapping[str, Any]) -> Self:
+        """From the API's answer."""
+        return cls(
+            execution_id=answer["execution_id"],
+            outcome=answer["outcome"],
+            failure=None if answer.get("failure") is None else Failure.read(answer["failure"]),
+            value=take(answer.get("value"), answer.get("encoding")),
+        )

@@ -1,0 +1,2913 @@
+# Generated from docs/reference/openapi.json by tools/wire.py; change it there.
+"""What the API takes and returns, as typed dictionaries.
+
+A field that may be absent is `NotRequired`. A payload in a request is any JSON value or bytes. The client
+writes its encoding.
+"""
+
+from typing import Any, Dict, List, Literal, Mapping, Optional, Sequence, Union
+
+from typing_extensions import NotRequired, TypedDict
+
+
+Role = Literal["read", "submit", "signal", "worker", "operator", "admin", "metrics"]
+
+
+class AccessToken(TypedDict):
+    """Who may act by a token."""
+
+    capabilities: NotRequired[Optional[List[str]]]
+    created_at: int
+    created_by: str
+    expires_at: NotRequired[Optional[int]]
+    lanes: NotRequired[Optional[List[str]]]
+    name: str
+    namespaces: NotRequired[Optional[List[str]]]
+    roles: List[Role]
+    token_id: str
+
+
+class AccessTokenPage(TypedDict):
+    """A page of a list."""
+
+    items: List[AccessToken]
+    """The page."""
+    next_cursor: NotRequired[Optional[str]]
+    """Where the next one begins."""
+
+
+EdgeOn = Literal["success", "completion", "failure"]
+
+
+#: An edge between two members, by their keys.
+EdgeBody = TypedDict(
+    "EdgeBody",
+    {
+        "from": str,
+        "on": NotRequired[Optional[EdgeOn]],
+        "pass_as": NotRequired[Optional[str]],
+        "to": str,
+    },
+)
+
+
+class AddEdgesBody(TypedDict):
+    edges: Sequence[EdgeBody]
+
+
+class BudgetRef(TypedDict):
+    """The contract type `budget_ref`."""
+
+    budget_id: str
+    """`uuid`: a UUID in lower case"""
+    estimate: NotRequired[Optional[Mapping[str, int]]]
+    """`estimate?`: map from `dimension` to `amount`, at most 32"""
+
+
+BackoffType = Literal["fixed", "exponential"]
+
+
+class Backoff(TypedDict):
+    """The contract type `backoff`."""
+
+    delay_ms: NotRequired[Optional[int]]
+    """`duration_ms?`: 0 to 315360000000"""
+    factor: NotRequired[Optional[int]]
+    """`backoff_factor?`: 1 to 100"""
+    initial_ms: NotRequired[Optional[int]]
+    """`duration_ms?`: 0 to 315360000000"""
+    max_ms: NotRequired[Optional[int]]
+    """`duration_ms?`: 0 to 315360000000"""
+    type: BackoffType
+    """`backoff_type`: `fixed`, `exponential`"""
+
+
+Jitter = Literal["full", "none"]
+
+
+class Retry(TypedDict):
+    """When and how often a failed attempt is tried again."""
+
+    backoff: NotRequired[Optional[Backoff]]
+    """`backoff?`"""
+    jitter: NotRequired[Optional[Jitter]]
+    """`jitter?`: `full`, `none`"""
+    max_attempts: NotRequired[Optional[int]]
+    """`attempts_limit?`: 1 to 10000"""
+    never_on: NotRequired[Optional[Sequence[str]]]
+    """`categories?`: list of `category`, at most 64"""
+    retry_on: NotRequired[Optional[Sequence[str]]]
+    """`categories?`: list of `category`, at most 64"""
+
+
+OnMemberFailure = Literal["continue", "fail_flow", "isolate_branch"]
+
+
+class NamedPolicy(TypedDict):
+    """What a flow does when a member fails, by name."""
+
+    on_member_failure: NotRequired[Optional[OnMemberFailure]]
+    """What it does; the default is to continue."""
+
+
+#: What a flow does when a member fails: the word, or an object with it.
+FlowPolicy = Union[OnMemberFailure, NamedPolicy]
+
+
+class SubmitFlowBody(TypedDict):
+    """Everything a submitter may say about a flow."""
+
+    budgets: NotRequired[Optional[Sequence[BudgetRef]]]
+    """What its members spend from."""
+    completion_webhook: NotRequired[Optional[str]]
+    """Told when it has ended."""
+    deadline_at: NotRequired[Optional[int]]
+    """Expired if it has not ended by then."""
+    deadline_ms: NotRequired[Optional[int]]
+    """Expired if it has not ended so long from now."""
+    default_lane: NotRequired[Optional[str]]
+    """The lane of members that name none."""
+    default_retry: NotRequired[Optional[Retry]]
+    """The retry policy of members that name none."""
+    edges: NotRequired[Optional[Sequence[EdgeBody]]]
+    """What each member waits for."""
+    flow_id: NotRequired[Optional[str]]
+    """Chosen by the client, or minted."""
+    idempotency_key: NotRequired[Optional[str]]
+    """The same key with the same body is the same flow, for as long as the flow is kept."""
+    kind: str
+    """What it is."""
+    members: NotRequired[Optional[Sequence["MemberBody"]]]
+    """Its members."""
+    namespace: NotRequired[Optional[str]]
+    """The default is `default`."""
+    policy: NotRequired[Optional[FlowPolicy]]
+    """What it does when a member fails."""
+    retention_ms: NotRequired[Optional[int]]
+    """How long it is kept once it has ended."""
+    seal: NotRequired[Optional[bool]]
+    """`false` leaves it open for more members; the default is `true`."""
+
+
+OnSatisfied = Literal["cancel_remaining", "let_run"]
+
+
+InboundPolicy = Literal["all_of", "any_of", "quorum"]
+
+
+class Inbound(TypedDict):
+    """When a member may run: after all, any or `k` of its edges."""
+
+    k: NotRequired[Optional[int]]
+    """`quorum?`: 1 to 100000"""
+    on_satisfied: NotRequired[Optional[OnSatisfied]]
+    """`on_satisfied?`: `cancel_remaining`, `let_run`"""
+    policy: InboundPolicy
+    """`inbound_policy`: `all_of`, `any_of`, `quorum`"""
+
+
+class QuotaRef(TypedDict):
+    """The contract type `quota_ref`."""
+
+    key: str
+    """`quota_key`: 1 to 256 bytes"""
+    quota_id: str
+    """`uuid`: a UUID in lower case"""
+    weight: NotRequired[Optional[int]]
+    """`amount?`: 1 to 9007199254740991"""
+
+
+class StreamOptions(TypedDict):
+    """The contract type `stream_options`."""
+
+    max_frames: NotRequired[Optional[int]]
+    """`frames_limit?`: 1 to 1000000"""
+
+
+class MemberBody(TypedDict):
+    """A member of a flow: an execution, or a flow that runs in its place."""
+
+    attempt_timeout_ms: NotRequired[Optional[int]]
+    """How long one attempt may take."""
+    budgets: NotRequired[Optional[Sequence[BudgetRef]]]
+    """What it spends from."""
+    completion_webhook: NotRequired[Optional[str]]
+    """Told when it has ended."""
+    deadline_at: NotRequired[Optional[int]]
+    """Expired if it has not ended by then."""
+    deadline_ms: NotRequired[Optional[int]]
+    """Expired if it has not ended so long from now."""
+    delay_ms: NotRequired[Optional[int]]
+    """Not before so long from now."""
+    delay_until: NotRequired[Optional[int]]
+    """Not before this time."""
+    execution_id: NotRequired[Optional[str]]
+    """Chosen by the client, or minted."""
+    fairness_key: NotRequired[Optional[str]]
+    """Executions of one key share their turn in a fair lane."""
+    fallbacks: NotRequired[Optional[Sequence[Any]]]
+    """What its worker may try instead, in order."""
+    flow: NotRequired[Optional[SubmitFlowBody]]
+    """The flow that runs in its place."""
+    idempotency_key: NotRequired[Optional[str]]
+    """The same key with the same body is the same execution."""
+    idempotency_ttl_ms: NotRequired[Optional[int]]
+    """How long the key is known; the default is a day."""
+    inbound: NotRequired[Optional[Inbound]]
+    """When it may run."""
+    input: NotRequired[Any]
+    """What the worker gets."""
+    key: str
+    """Its name in the flow."""
+    kind: NotRequired[Optional[str]]
+    """What it is; a flow in its place says so for it."""
+    lane: NotRequired[Optional[str]]
+    """Where it queues; the default is `default`."""
+    max_reclaims: NotRequired[Optional[int]]
+    """How often a lost lease is tried again; the default is 5."""
+    max_replays: NotRequired[Optional[int]]
+    """How often it may be replayed; the default is 10."""
+    namespace: NotRequired[Optional[str]]
+    """The default is `default`."""
+    prefers: NotRequired[Optional[Sequence[str]]]
+    """What its worker had better be able to do."""
+    priority: NotRequired[Optional[int]]
+    """Higher comes first; the default is 0."""
+    quotas: NotRequired[Optional[Sequence[QuotaRef]]]
+    """What it counts against."""
+    requires: NotRequired[Optional[Sequence[str]]]
+    """What its worker must be able to do."""
+    retention_ms: NotRequired[Optional[int]]
+    """How long it is kept once it has ended; the default is a week."""
+    retry: NotRequired[Optional[Retry]]
+    """When a failed attempt is tried again."""
+    start_within_ms: NotRequired[Optional[int]]
+    """Expired if it has not started so long from now."""
+    stream: NotRequired[Optional[StreamOptions]]
+    """How its streams are kept."""
+    tags: NotRequired[Optional[Mapping[str, str]]]
+    """What to find it by."""
+    trace_parent: NotRequired[Optional[str]]
+    """The trace it belongs to."""
+
+
+class AddMembersBody(TypedDict):
+    """What is added to a flow."""
+
+    edges: NotRequired[Optional[Sequence[EdgeBody]]]
+    members: NotRequired[Optional[Sequence[MemberBody]]]
+
+
+class AddedEdges(TypedDict):
+    added: int
+    """How many were new."""
+    flow_id: str
+
+
+MemberState = Literal[
+    "held",
+    "waiting",
+    "delayed",
+    "rate_limited",
+    "waiting_children",
+    "active",
+    "suspended",
+    "resumable",
+    "completed",
+    "failed",
+    "cancelled",
+    "expired",
+    "skipped",
+]
+
+
+class AddedMember(TypedDict):
+    duplicate: bool
+    execution_id: str
+    key: str
+    state: MemberState
+
+
+class AddedMembers(TypedDict):
+    """The members that were added."""
+
+    flow_id: str
+    members: List[AddedMember]
+
+
+class AppendedFrames(TypedDict):
+    execution_id: str
+    ids: List[str]
+    next_sequence: int
+    replayed: bool
+
+
+class ApproverState(TypedDict):
+    """Who may answer; no label means whoever holds the one token."""
+
+    answered: bool
+    """`bool`: true or false"""
+    approver: NotRequired[Optional[str]]
+    """`approver?`: 1 to 128 bytes"""
+    uses_left: NotRequired[Optional[int]]
+    """`count?`: 0 to 9007199254740991"""
+
+
+class Failure(TypedDict):
+    """The contract type `failure`."""
+
+    category: str
+    """`category`: 1 to 128 bytes"""
+    reason: str
+    """`reason`: 0 to 4096 bytes"""
+
+
+AttemptState = Literal["started", "suspended", "succeeded", "failed", "cancelled", "interrupted", "timed_out"]
+
+
+AttemptType = Literal["initial", "retry", "reclaim", "replay"]
+
+
+class Attempt(TypedDict):
+    """The contract type `attempt`."""
+
+    attempt_id: str
+    """`attempt_id`: a UUID in lower case"""
+    ended_at: NotRequired[Optional[int]]
+    """`time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch."""
+    failure: NotRequired[Optional[Failure]]
+    """`failure?`"""
+    frames: int
+    """`count`: 0 to 9007199254740991"""
+    index: int
+    """`attempt_index`: 0 to 9007199254740991"""
+    lease_epoch: int
+    """`epoch`: 0 to 9007199254740991"""
+    started_at: int
+    """`time_ms`: 0 to 9007199254740991. Milliseconds since the epoch."""
+    state: AttemptState
+    """`attempt_state`: `started`, `suspended`, `succeeded`, `failed`, `cancelled`, `interrupted`, `timed_out`"""
+    type: AttemptType
+    """`attempt_type`: `initial`, `retry`, `reclaim`, `replay`"""
+    worker_instance: str
+    """`instance`: 1 to 64 bytes of `^[%w%._%-]+$`"""
+
+
+class AttendBody(TypedDict):
+    draining: NotRequired[Optional[bool]]
+    incarnation: NotRequired[Optional[str]]
+    request_id: NotRequired[Optional[str]]
+    wait_ms: NotRequired[Optional[int]]
+
+
+class Attended(TypedDict):
+    draining: bool
+
+
+#: An array of executions as `POST /v1/executions` takes them, or one of them.
+BatchBody = Union[Sequence[Mapping[str, Any]], Mapping[str, Any]]
+
+
+PublicState = Literal[
+    "waiting",
+    "delayed",
+    "rate_limited",
+    "waiting_children",
+    "active",
+    "suspended",
+    "resumable",
+    "completed",
+    "failed",
+    "cancelled",
+    "expired",
+    "skipped",
+]
+
+
+class Submitted(TypedDict):
+    """What became of a submission."""
+
+    duplicate: bool
+    """The same id or key had been submitted before."""
+    execution_id: str
+    """The execution; the first one's when it was there already."""
+    state: NotRequired[Optional[PublicState]]
+    """Its state; null when the first one is gone."""
+
+
+class ItemProblem(TypedDict):
+    """A problem of one item of a batch."""
+
+    code: str
+    detail: str
+    facts: NotRequired[Dict[str, str]]
+    fields: NotRequired[Dict[str, str]]
+    retryable: bool
+    status: int
+    """The status of an answer about this one alone."""
+
+
+class BatchLineError(TypedDict):
+    error: ItemProblem
+
+
+#: One line of the answer.
+BatchLine = Union[Submitted, BatchLineError]
+
+
+class BlockedCounts(TypedDict):
+    held_by_operator: int
+    waiting_for_budget: int
+    waiting_for_capable_worker: int
+    waiting_for_children: int
+    waiting_for_dependencies: int
+    waiting_for_quota: int
+
+
+class BlockedExecution(TypedDict):
+    blocked_since: NotRequired[Optional[int]]
+    continues: bool
+    """It was parked while it ran."""
+    detail: Dict[str, str]
+    execution_id: str
+    kind: str
+    lane: str
+    namespace: str
+
+
+class BlockedPage(TypedDict):
+    """A page of those that wait."""
+
+    count: int
+    """How many wait in all."""
+    items: List[BlockedExecution]
+    next_cursor: NotRequired[Optional[str]]
+
+
+class BlockingCause(TypedDict):
+    detail: Dict[str, str]
+    reason: str
+    remedy: str
+    """What would unblock it."""
+
+
+BlockingReason = Literal[
+    "waiting_for_capable_worker",
+    "waiting_for_quota",
+    "waiting_for_budget",
+    "waiting_for_dependencies",
+    "waiting_for_children",
+    "held_by_operator",
+]
+
+
+class BudgetAction(TypedDict):
+    """What an operator did to a budget."""
+
+    action: str
+    """`text`: 0 to 65536 bytes"""
+    actor: str
+    """`actor`: 1 to 128 bytes"""
+    at: int
+    """`time_ms`: 0 to 9007199254740991. Milliseconds since the epoch."""
+    delta: NotRequired[Optional[int]]
+    """`delta?`: -9007199254740991 to 9007199254740991"""
+    dimension: NotRequired[Optional[str]]
+    """`dimension?`: 1 to 64 bytes"""
+    reason: NotRequired[Optional[str]]
+    """`reason?`: 0 to 4096 bytes"""
+
+
+class DimensionStatus(TypedDict):
+    """One dimension as it stands."""
+
+    hard: NotRequired[Optional[int]]
+    held: int
+    remaining: NotRequired[Optional[int]]
+    """What is left below the hard limit; nothing without one."""
+    soft: NotRequired[Optional[int]]
+    used: int
+
+
+OnHard = Literal["suspend", "block", "cancel", "fail"]
+
+
+OnSoft = Literal["notify", "require_approval"]
+
+
+class BudgetPeriod(TypedDict):
+    """A period that ended, and what was used in it."""
+
+    ended_at: int
+    """`time_ms`: 0 to 9007199254740991. Milliseconds since the epoch."""
+    since: int
+    """`time_ms`: 0 to 9007199254740991. Milliseconds since the epoch."""
+    used: Dict[str, int]
+    """`free`: map from `dimension` to `count`, at most 32"""
+
+
+class IntervalReset(TypedDict):
+    """A period that lasts so long."""
+
+    interval_ms: int
+    """How long a period is."""
+
+
+#: How long a period of the calendar is.
+CalendarUnit = Literal["day", "month"]
+
+
+class CalendarReset(TypedDict):
+    """A period that is a day or a month of a time zone."""
+
+    calendar: CalendarUnit
+    zone: NotRequired[Optional[str]]
+    """UTC when it is not said."""
+
+
+#: A budget that is never reset.
+NoReset = Literal["none"]
+
+
+#: When a period ends; both ways, as the API takes and shows it.
+BudgetReset = Union[IntervalReset, CalendarReset, NoReset]
+
+
+ScopeType = Literal["namespace", "tenant", "flow", "lane", "custom"]
+
+
+class BudgetScope(TypedDict):
+    """The contract type `budget_scope`."""
+
+    id: NotRequired[Optional[str]]
+    """`scope_id?`: 1 to 256 bytes"""
+    type: ScopeType
+    """`scope_type`: `namespace`, `tenant`, `flow`, `lane`, `custom`"""
+
+
+class Budget(TypedDict):
+    """A budget as it stands."""
+
+    actions: List[BudgetAction]
+    approved: bool
+    budget_id: str
+    children: NotRequired[Optional[int]]
+    created_at: int
+    dimensions: Dict[str, DimensionStatus]
+    holders: NotRequired[Optional[int]]
+    namespace: str
+    next_reset_at: NotRequired[Optional[int]]
+    on_hard: OnHard
+    on_soft: OnSoft
+    parent: NotRequired[Optional[str]]
+    past: List[BudgetPeriod]
+    period_since: int
+    reset: BudgetReset
+    scope: BudgetScope
+    version: int
+
+
+class BudgetChanges(TypedDict):
+    """Fields of `ChangeBudgetBody` as keyword arguments."""
+
+    on_hard: NotRequired[Optional[OnHard]]
+    on_soft: NotRequired[Optional[OnSoft]]
+
+
+class BudgetInTheWay(TypedDict):
+    """The first limit that does not let an execution pass."""
+
+    budget_id: str
+    dimension: str
+    limit: str
+    """`hard`, or `soft` when an approval is missing."""
+    remedy: str
+
+
+class BudgetLevel(TypedDict):
+    approved: bool
+    budget_id: str
+    dimensions: Dict[str, DimensionStatus]
+    next_reset_at: NotRequired[Optional[int]]
+
+
+class BudgetFacts(TypedDict):
+    """A budget an execution names, and those above it."""
+
+    budget_id: str
+    estimate: NotRequired[Optional[Dict[str, int]]]
+    in_the_way: NotRequired[Optional[BudgetInTheWay]]
+    """The limit in the way, while there is one."""
+    path: List[BudgetLevel]
+    """Itself first, then those above it: each has to let it pass."""
+    problem: NotRequired[Optional[str]]
+    """Says so when the budget is gone: nothing starts that names it."""
+
+
+class BudgetFilter(TypedDict):
+    """Parameters of `GET /v1/budgets` as keyword arguments."""
+
+    namespace: NotRequired[Optional[str]]
+    scope: NotRequired[Optional[ScopeType]]
+
+
+class NamedScope(TypedDict):
+    """A type of scope and what it names."""
+
+    id: NotRequired[Optional[str]]
+    """The lane, the flow, the tenant."""
+    type: ScopeType
+
+
+#: What a budget applies to: a type with its id, or the bare type.
+ScopeBody = Union[ScopeType, NamedScope]
+
+
+class BudgetOptions(TypedDict):
+    """Fields of `CreateBudgetBody` as keyword arguments."""
+
+    budget_id: NotRequired[Optional[str]]
+    namespace: NotRequired[Optional[str]]
+    on_hard: NotRequired[Optional[OnHard]]
+    on_soft: NotRequired[Optional[OnSoft]]
+    parent: NotRequired[Optional[str]]
+    reset: NotRequired[Optional[BudgetReset]]
+    scope: NotRequired[Optional[ScopeBody]]
+
+
+class BudgetOutcome(TypedDict):
+    """What a budget answered to a report, a settlement or a reservation."""
+
+    action: NotRequired[Optional[OnHard]]
+    """What the budget says to do at its hard limit."""
+    budget_id: NotRequired[Optional[str]]
+    """The budget whose limit it is."""
+    dimension: NotRequired[Optional[str]]
+    """The dimension of the limit."""
+    expires_at: NotRequired[Optional[int]]
+    """Until when it holds."""
+    lease_ended: NotRequired[Optional[bool]]
+    """The lease is over."""
+    limit: NotRequired[Optional[int]]
+    """The limit."""
+    outcome: str
+    """ok, already_applied, soft_breach or hard_breach; released; gone when a weight does not count any more."""
+    reservation_id: NotRequired[Optional[str]]
+    """The reservation, if there is one now."""
+    used: NotRequired[Optional[int]]
+    """How much is used."""
+
+
+class BudgetPage(TypedDict):
+    """A page of a list."""
+
+    items: List[Budget]
+    """The page."""
+    next_cursor: NotRequired[Optional[str]]
+    """Where the next one begins."""
+
+
+class BulkBody(TypedDict):
+    """The filters may stand in the body or in the query."""
+
+    created_after: NotRequired[Optional[int]]
+    created_before: NotRequired[Optional[int]]
+    cursor: NotRequired[Optional[str]]
+    flow_id: NotRequired[Optional[str]]
+    grace_ms: NotRequired[Optional[int]]
+    kind: NotRequired[Optional[str]]
+    lane: NotRequired[Optional[str]]
+    limit: NotRequired[Optional[int]]
+    namespace: NotRequired[Optional[str]]
+    reason: NotRequired[Optional[str]]
+    state: NotRequired[Optional[PublicState]]
+    tag: NotRequired[Optional[str]]
+    """`key:value`."""
+    worker: NotRequired[Optional[str]]
+
+
+class BulkCounts(TypedDict):
+    """What a bulk request did."""
+
+    cancelled: NotRequired[Optional[int]]
+    matched: int
+    """Executions that matched and were acted on."""
+    next_cursor: NotRequired[Optional[str]]
+    """Where to go on; absent when everything that matched was seen."""
+    refused: int
+    replayed: NotRequired[Optional[int]]
+    requested: NotRequired[Optional[int]]
+    unchanged: int
+    """Ended, or replayed, by someone else in the meantime."""
+
+
+class CancelExecutionBody(TypedDict):
+    grace_ms: NotRequired[Optional[int]]
+    reason: NotRequired[Optional[str]]
+
+
+CancelPolicy = Literal["cancel_all", "cancel_pending", "let_active_finish"]
+
+
+class CancelFlowBody(TypedDict):
+    policy: NotRequired[Optional[CancelPolicy]]
+    reason: NotRequired[Optional[str]]
+    wait: NotRequired[Optional[bool]]
+
+
+class Fence(TypedDict):
+    """Proof of the current lease."""
+
+    attempt_id: str
+    """`attempt_id`: a UUID in lower case"""
+    lease_epoch: int
+    """`epoch`: 0 to 9007199254740991"""
+    lease_id: str
+    """`lease_id`: a UUID in lower case"""
+
+
+class CancelTaskBody(TypedDict):
+    """A cancellation by the worker."""
+
+    fence: Fence
+    """The fence of the lease."""
+    reason: NotRequired[Optional[str]]
+    """Why, for people."""
+    request_id: NotRequired[Optional[str]]
+    """Taken and not used: the fence makes a repetition safe."""
+
+
+class CancelWhere(TypedDict):
+    """Fields of `BulkBody` as keyword arguments."""
+
+    created_after: NotRequired[Optional[int]]
+    created_before: NotRequired[Optional[int]]
+    cursor: NotRequired[Optional[str]]
+    flow_id: NotRequired[Optional[str]]
+    grace_ms: NotRequired[Optional[int]]
+    kind: NotRequired[Optional[str]]
+    lane: NotRequired[Optional[str]]
+    limit: NotRequired[Optional[int]]
+    namespace: NotRequired[Optional[str]]
+    reason: NotRequired[Optional[str]]
+    state: NotRequired[Optional[PublicState]]
+    tag: NotRequired[Optional[str]]
+    """`key:value`."""
+    worker: NotRequired[Optional[str]]
+
+
+class LimitPatchBody(TypedDict):
+    """Limits of one dimension; null means none, and what is not named stays."""
+
+    hard: NotRequired[Optional[int]]
+    soft: NotRequired[Optional[int]]
+
+
+class ChangeBudgetBody(TypedDict):
+    dimensions: NotRequired[Mapping[str, LimitPatchBody]]
+    on_hard: NotRequired[Optional[OnHard]]
+    on_soft: NotRequired[Optional[OnSoft]]
+
+
+class ChangeExecutionBody(TypedDict):
+    """What may change while an execution has not ended."""
+
+    deadline_at: NotRequired[Optional[int]]
+    delay_until: NotRequired[Optional[int]]
+    lane: NotRequired[Optional[str]]
+    priority: NotRequired[Optional[int]]
+    tags: NotRequired[Optional[Mapping[str, str]]]
+
+
+RateMode = Literal["sliding", "smooth"]
+
+
+class QuotaRateBody(TypedDict):
+    limit: int
+    mode: NotRequired[Optional[RateMode]]
+    window_ms: int
+
+
+class QuotaWeights(TypedDict):
+    """So much weight in a window."""
+
+    limit: int
+    """`amount`: 1 to 9007199254740991"""
+    window_ms: int
+    """`window_ms`: 1 to 2678400000"""
+
+
+class ChangeQuotaBody(TypedDict):
+    """What is not named stays; null takes a part away."""
+
+    concurrency: NotRequired[Optional[int]]
+    hold_while_suspended: NotRequired[Optional[bool]]
+    rate: NotRequired[Optional[QuotaRateBody]]
+    weighted: NotRequired[Optional[QuotaWeights]]
+
+
+Outcome = Literal["success", "failed", "cancelled", "expired", "skipped"]
+
+
+#: How a field carries bytes.
+Encoding = Literal["json", "base64"]
+
+
+class Child(TypedDict):
+    """What became of a child."""
+
+    execution_id: str
+    failure: NotRequired[Optional[Failure]]
+    key: NotRequired[Optional[str]]
+    outcome: NotRequired[Optional[Outcome]]
+    result: NotRequired[Any]
+    result_encoding: NotRequired[Optional[Encoding]]
+    state: PublicState
+
+
+ParentClose = Literal["cancel_children", "abandon"]
+
+
+class ChildBody(TypedDict):
+    """A child to spawn."""
+
+    attempt_timeout_ms: NotRequired[Optional[int]]
+    """How long one attempt may take."""
+    budgets: NotRequired[Optional[Sequence[BudgetRef]]]
+    """What it spends from."""
+    completion_webhook: NotRequired[Optional[str]]
+    """Told when it has ended."""
+    deadline_at: NotRequired[Optional[int]]
+    """Expired if it has not ended by then."""
+    deadline_ms: NotRequired[Optional[int]]
+    """Expired if it has not ended so long from now."""
+    delay_ms: NotRequired[Optional[int]]
+    """Not before so long from now."""
+    delay_until: NotRequired[Optional[int]]
+    """Not before this time."""
+    execution_id: NotRequired[Optional[str]]
+    """Chosen by the client, or minted."""
+    fairness_key: NotRequired[Optional[str]]
+    """Executions of one key share their turn in a fair lane."""
+    fallbacks: NotRequired[Optional[Sequence[Any]]]
+    """What its worker may try instead, in order."""
+    idempotency_key: NotRequired[Optional[str]]
+    """The same key with the same body is the same execution."""
+    idempotency_ttl_ms: NotRequired[Optional[int]]
+    """How long the key is known; the default is a day."""
+    input: NotRequired[Any]
+    """What the worker gets."""
+    key: NotRequired[Optional[str]]
+    """A name its parent knows it by."""
+    kind: str
+    """What it is."""
+    lane: NotRequired[Optional[str]]
+    """Where it queues; the default is `default`."""
+    max_reclaims: NotRequired[Optional[int]]
+    """How often a lost lease is tried again; the default is 5."""
+    max_replays: NotRequired[Optional[int]]
+    """How often it may be replayed; the default is 10."""
+    namespace: NotRequired[Optional[str]]
+    """The default is `default`."""
+    parent_close: NotRequired[Optional[ParentClose]]
+    """What the parent's end means for it."""
+    prefers: NotRequired[Optional[Sequence[str]]]
+    """What its worker had better be able to do."""
+    priority: NotRequired[Optional[int]]
+    """Higher comes first; the default is 0."""
+    quotas: NotRequired[Optional[Sequence[QuotaRef]]]
+    """What it counts against."""
+    requires: NotRequired[Optional[Sequence[str]]]
+    """What its worker must be able to do."""
+    retention_ms: NotRequired[Optional[int]]
+    """How long it is kept once it has ended; the default is a week."""
+    retry: NotRequired[Optional[Retry]]
+    """When a failed attempt is tried again."""
+    start_within_ms: NotRequired[Optional[int]]
+    """Expired if it has not started so long from now."""
+    stream: NotRequired[Optional[StreamOptions]]
+    """How its streams are kept."""
+    tags: NotRequired[Optional[Mapping[str, str]]]
+    """What to find it by."""
+    trace_parent: NotRequired[Optional[str]]
+    """The trace it belongs to."""
+
+
+class ChildCounts(TypedDict):
+    """How many children an execution has."""
+
+    open: int
+    """Of them, those that have not ended."""
+    total: int
+    """Spawned."""
+
+
+class ChildPage(TypedDict):
+    """A page of a list."""
+
+    items: List[Child]
+    """The page."""
+    next_cursor: NotRequired[Optional[str]]
+    """Where the next one begins."""
+
+
+class ClaimBody(TypedDict):
+    """What a claim asks for."""
+
+    incarnation: NotRequired[Optional[str]]
+    lanes: NotRequired[Optional[Sequence[str]]]
+    lease_ttl_ms: NotRequired[Optional[int]]
+    max: NotRequired[Optional[int]]
+    request_id: NotRequired[Optional[str]]
+    wait_ms: NotRequired[Optional[int]]
+
+
+class Passed(TypedDict):
+    """What an upstream member passes under a name: its result, or how it failed."""
+
+    encoding: NotRequired[Optional[Encoding]]
+    execution_id: str
+    failure: NotRequired[Optional[Failure]]
+    outcome: Outcome
+    value: NotRequired[Any]
+
+
+ResumeCause = Literal["signal", "timeout", "operator", "children", "budget"]
+
+
+class Signal(TypedDict):
+    """A signal that came."""
+
+    approver: NotRequired[Optional[str]]
+    category: NotRequired[Optional[str]]
+    correlation_id: NotRequired[Optional[str]]
+    name: str
+    payload: NotRequired[Any]
+    payload_encoding: NotRequired[Optional[Encoding]]
+    received_at: int
+    signal_id: str
+    source: NotRequired[Optional[str]]
+    source_identity: NotRequired[Optional[str]]
+    waitpoint_id: NotRequired[Optional[str]]
+    waitpoint_key: NotRequired[Optional[str]]
+
+
+class Resume(TypedDict):
+    """Why an attempt goes on, for the worker that continues it."""
+
+    cause: ResumeCause
+    children: NotRequired[Optional[List[Child]]]
+    """What became of the children it waited for."""
+    continuation: NotRequired[Any]
+    continuation_encoding: NotRequired[Optional[Encoding]]
+    more_children: NotRequired[Optional[bool]]
+    """Their results are too much for one answer: the others are read with `GET /v1/executions/{id}/children`."""
+    signals: List[Signal]
+    step: NotRequired[Optional[str]]
+    """The wait that ended, by the name it was suspended under."""
+    suspension_id: str
+
+
+class Task(TypedDict):
+    """A task as its worker gets it."""
+
+    attempt_deadline_at: NotRequired[Optional[int]]
+    attempt_id: str
+    attempt_index: int
+    attempt_type: AttemptType
+    created_at: int
+    deadline_at: NotRequired[Optional[int]]
+    execution_id: str
+    fallback: NotRequired[Any]
+    fallback_index: NotRequired[Optional[int]]
+    flow_id: NotRequired[Optional[str]]
+    frames: int
+    """How many frames the attempt wrote: the sequence of its next one."""
+    input: Any
+    input_encoding: NotRequired[Optional[Encoding]]
+    """Absent when there is no input."""
+    key: NotRequired[Optional[str]]
+    """Its name in its flow, or for its parent."""
+    kind: str
+    lane: str
+    lease_epoch: int
+    lease_expires_at: int
+    lease_id: str
+    namespace: str
+    parent_id: NotRequired[Optional[str]]
+    passed: NotRequired[Optional[Dict[str, Passed]]]
+    """What upstream members pass to it, by name."""
+    priority: int
+    resume: NotRequired[Optional[Resume]]
+    """Why a waiting attempt goes on."""
+    tags: Dict[str, str]
+    trace_parent: NotRequired[Optional[str]]
+
+
+class Claimed(TypedDict):
+    """The tasks a claim brought."""
+
+    tasks: List[Task]
+
+
+class CloseWaitpointBody(TypedDict):
+    fence: Fence
+    request_id: NotRequired[Optional[str]]
+
+
+class CompleteBody(TypedDict):
+    """A result."""
+
+    fence: Fence
+    """The fence of the lease."""
+    request_id: NotRequired[Optional[str]]
+    """Taken and not used: the fence makes a repetition safe."""
+    result: NotRequired[Any]
+    """The result; absent for none."""
+
+
+class ConditionSignal(TypedDict):
+    signal: NotRequired[Optional[str]]
+    """The name of a signal."""
+    waitpoint: NotRequired[Optional[str]]
+    """The name of a waitpoint in its suspension."""
+
+
+class ConditionAnyOf(TypedDict):
+    any_of: Sequence["Condition"]
+
+
+class ConditionAllOf(TypedDict):
+    all_of: Sequence["Condition"]
+
+
+class ConditionCountOf(TypedDict):
+    signal: NotRequired[Optional[str]]
+    """The name of a signal."""
+    waitpoint: NotRequired[Optional[str]]
+    """The name of a waitpoint in its suspension."""
+
+
+class ConditionCount(TypedDict):
+    count: int
+    of: NotRequired[Optional[ConditionCountOf]]
+    over: Literal["signals", "waitpoints", "approvers"]
+
+
+#: One signal, any or all of several conditions, or a count; nested at most four deep.
+Condition = Union[ConditionSignal, ConditionAnyOf, ConditionAllOf, ConditionCount]
+
+
+class ConsumeBody(TypedDict):
+    execution_id: str
+    grant_id: str
+    incarnation: NotRequired[Optional[str]]
+    lease_ttl_ms: NotRequired[Optional[int]]
+    request_id: NotRequired[Optional[str]]
+
+
+class Consumed(TypedDict):
+    task: Task
+
+
+class CorrectBody(TypedDict):
+    delta: int
+    dimension: str
+    reason: str
+
+
+class LimitBody(TypedDict):
+    hard: NotRequired[Optional[int]]
+    soft: NotRequired[Optional[int]]
+
+
+class CreateBudgetBody(TypedDict):
+    budget_id: NotRequired[Optional[str]]
+    dimensions: Mapping[str, LimitBody]
+    namespace: NotRequired[Optional[str]]
+    on_hard: NotRequired[Optional[OnHard]]
+    on_soft: NotRequired[Optional[OnSoft]]
+    parent: NotRequired[Optional[str]]
+    reset: NotRequired[Optional[BudgetReset]]
+    scope: NotRequired[Optional[ScopeBody]]
+
+
+class CreateQuotaBody(TypedDict):
+    concurrency: NotRequired[Optional[int]]
+    hold_while_suspended: NotRequired[Optional[bool]]
+    namespace: NotRequired[Optional[str]]
+    quota_id: NotRequired[Optional[str]]
+    rate: NotRequired[Optional[QuotaRateBody]]
+    weighted: NotRequired[Optional[QuotaWeights]]
+
+
+class CreateTokenBody(TypedDict):
+    capabilities: NotRequired[Optional[Sequence[str]]]
+    expires_at: NotRequired[Optional[int]]
+    lanes: NotRequired[Optional[Sequence[str]]]
+    name: str
+    namespaces: NotRequired[Optional[Sequence[str]]]
+    roles: Sequence[Role]
+
+
+class CreateWaitpointBody(TypedDict):
+    allowed_signals: NotRequired[Optional[Sequence[str]]]
+    approvers: NotRequired[Optional[Sequence[str]]]
+    expires_in_ms: NotRequired[Optional[int]]
+    fence: Fence
+    key: str
+    request_id: NotRequired[Optional[str]]
+    uses: NotRequired[Optional[int]]
+
+
+class CreatedToken(AccessToken):
+    """A new token; it is not told again."""
+
+    token: str
+
+
+#: What an event says of one thing: a text, a number or a truth.
+Data = Union[str, int, bool]
+
+
+class DelayBody(TypedDict):
+    """A task that is handed back until a time. One of `delay_ms` and `delay_until` is given."""
+
+    delay_ms: NotRequired[Optional[int]]
+    """How long from now."""
+    delay_until: NotRequired[Optional[int]]
+    """Until when."""
+    fence: Fence
+    """The fence of the lease."""
+    request_id: NotRequired[Optional[str]]
+    """Taken and not used: the fence makes a repetition safe."""
+
+
+class Upstream(TypedDict):
+    """An edge a member waits for."""
+
+    execution_id: str
+    """`execution_id`: a UUID in lower case"""
+    key: str
+    """`member_key`: 1 to 128 bytes"""
+    on: EdgeOn
+    """`edge_on`: `success`, `completion`, `failure`"""
+    state: MemberState
+    """`member_state`: `held`, `waiting`, `delayed`, `rate_limited`, `waiting_children`, `active`, `suspended`,
+    `resumable`, `completed`, `failed`, `cancelled`, `expired`, `skipped`
+    """
+
+
+class Dependencies(TypedDict):
+    """What a member waits for, for whoever asks why it does not run."""
+
+    dead: int
+    met: int
+    needed: int
+    """How many edges must be met."""
+    open: List[Upstream]
+    """The first upstreams that have not ended."""
+    policy: InboundPolicy
+    total: int
+
+
+class Drained(TypedDict):
+    instance: str
+    outcome: str
+
+
+EdgeState = Literal["pending", "met", "dead"]
+
+
+#: An edge between two members.
+Edge = TypedDict(
+    "Edge",
+    {
+        "from": str,
+        "on": EdgeOn,
+        "pass_as": NotRequired[Optional[str]],
+        "state": EdgeState,
+        "to": str,
+    },
+)
+
+
+class Event(TypedDict):
+    """An event as readers get it."""
+
+    at: int
+    attempt_index: NotRequired[Optional[int]]
+    cursor: str
+    """Where a reader that has seen it goes on."""
+    data: Dict[str, Data]
+    execution_id: NotRequired[Optional[str]]
+    flow_id: NotRequired[Optional[str]]
+    kind: NotRequired[Optional[str]]
+    lane: NotRequired[Optional[str]]
+    namespace: NotRequired[Optional[str]]
+    tags: NotRequired[Dict[str, str]]
+    type: str
+    """What happened, in the past tense."""
+    worker_instance: NotRequired[Optional[str]]
+
+
+class EventFilter(TypedDict):
+    """Parameters of `GET /v1/events` as keyword arguments."""
+
+    namespace: NotRequired[Optional[str]]
+    lane: NotRequired[Optional[str]]
+    kind: NotRequired[Optional[str]]
+    tag: NotRequired[Optional[str]]
+    """`key:value`."""
+    flow_id: NotRequired[Optional[str]]
+    execution_id: NotRequired[Optional[str]]
+    worker: NotRequired[Optional[str]]
+
+
+class Lease(TypedDict):
+    cancel_requested: bool
+    expires_at: int
+    lease_epoch: int
+    worker_id: str
+    worker_instance: str
+    yield_requested: bool
+
+
+LifecyclePhase = Literal["runnable", "active", "suspended", "terminal"]
+
+
+SuspensionReason = Literal[
+    "waiting_for_signal",
+    "waiting_for_approval",
+    "waiting_for_callback",
+    "waiting_for_tool_result",
+    "waiting_for_operator_review",
+    "paused_by_policy",
+    "paused_by_budget",
+    "step_boundary",
+    "manual_pause",
+]
+
+
+class PastSuspension(TypedDict):
+    """The contract type `past_suspension`."""
+
+    actor: NotRequired[Optional[str]]
+    """`actor?`: 1 to 128 bytes"""
+    attempt_index: int
+    """`attempt_index`: 0 to 9007199254740991"""
+    cause: str
+    """`text`: 0 to 65536 bytes"""
+    ended_at: int
+    """`time_ms`: 0 to 9007199254740991. Milliseconds since the epoch."""
+    reason: SuspensionReason
+    """`suspension_reason`: `waiting_for_signal`, `waiting_for_approval`, `waiting_for_callback`,
+    `waiting_for_tool_result`, `waiting_for_operator_review`, `paused_by_policy`, `paused_by_budget`,
+    `step_boundary`, `manual_pause`
+    """
+    suspended_at: int
+    """`time_ms`: 0 to 9007199254740991. Milliseconds since the epoch."""
+    suspension_id: str
+    """`suspension_id`: a UUID in lower case"""
+
+
+class Progress(TypedDict):
+    """The contract type `progress`."""
+
+    message: NotRequired[Optional[str]]
+    """`progress_message?`: 0 to 1024 bytes"""
+    pct: int
+    """`pct`: 0 to 100"""
+
+
+TimeoutBehavior = Literal["fail", "cancel", "expire", "auto_resume_with_timeout_signal", "escalate"]
+
+
+WaitpointState = Literal["pending", "active", "closed"]
+
+
+class OpenWaitpoint(TypedDict):
+    """A waitpoint as its owner sees it."""
+
+    expires_at: NotRequired[Optional[int]]
+    """`time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch."""
+    key: str
+    """`waitpoint_key`: 1 to 128 bytes"""
+    state: WaitpointState
+    """`waitpoint_state`: `pending`, `active`, `closed`"""
+    waitpoint_id: str
+    """`waitpoint_id`: a UUID in lower case"""
+
+
+class Suspension(TypedDict):
+    """A suspension that has not ended."""
+
+    condition: NotRequired[Optional[Dict[str, Any]]]
+    """The condition as it was given, with what counted so far."""
+    progress: str
+    """The same in words."""
+    reason: SuspensionReason
+    suspended_at: int
+    suspension_id: str
+    timeout_at: NotRequired[Optional[int]]
+    timeout_behavior: TimeoutBehavior
+    waitpoints: List[OpenWaitpoint]
+
+
+WebhookState = Literal["pending", "delivered", "failed"]
+
+
+class WebhookStatus(TypedDict):
+    """How far the webhook of the last end is."""
+
+    delivery_id: str
+    """`delivery_id`: a UUID in lower case. A webhook that is owed; the same in every try."""
+    error: NotRequired[Optional[str]]
+    """`webhook_error?`: 0 to 512 bytes"""
+    next_at: NotRequired[Optional[int]]
+    """`time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch."""
+    owed_at: int
+    """`time_ms`: 0 to 9007199254740991. Milliseconds since the epoch."""
+    state: WebhookState
+    """`webhook_state`: `pending`, `delivered`, `failed`"""
+    status: NotRequired[Optional[int]]
+    """`http_status?`: 100 to 999"""
+    tries: int
+    """`count`: 0 to 9007199254740991"""
+    updated_at: int
+    """`time_ms`: 0 to 9007199254740991. Milliseconds since the epoch."""
+
+
+class Execution(TypedDict):
+    """Everything about one execution."""
+
+    attempt_timeout_ms: NotRequired[Optional[int]]
+    attempts: List[Attempt]
+    attempts_omitted: int
+    """Older attempts that `/history` and `/attempts/{n}` show."""
+    blocked_since: NotRequired[Optional[int]]
+    blocking_detail: NotRequired[Optional[Dict[str, str]]]
+    blocking_reason: NotRequired[Optional[BlockingReason]]
+    budgets: List[BudgetRef]
+    children: ChildCounts
+    completion_webhook: NotRequired[Optional[str]]
+    created_at: int
+    deadline_at: NotRequired[Optional[int]]
+    delay_until: NotRequired[Optional[int]]
+    ended_at: NotRequired[Optional[int]]
+    execution_id: str
+    failure: NotRequired[Optional[Failure]]
+    fairness_key: NotRequired[Optional[str]]
+    fallback_index: NotRequired[Optional[int]]
+    flow_id: NotRequired[Optional[str]]
+    inbound: NotRequired[Optional[Inbound]]
+    input: Any
+    input_encoding: NotRequired[Optional[Encoding]]
+    """Absent when there is no input."""
+    key: NotRequired[Optional[str]]
+    """Its name in its flow, or for its parent."""
+    kind: str
+    lane: str
+    lease: NotRequired[Optional[Lease]]
+    lifecycle_phase: LifecyclePhase
+    max_reclaims: int
+    max_replays: int
+    namespace: str
+    nested_flow_id: NotRequired[Optional[str]]
+    """The flow that runs in its place."""
+    outcome: NotRequired[Optional[Outcome]]
+    parent_id: NotRequired[Optional[str]]
+    past_suspensions: List[PastSuspension]
+    prefers: List[str]
+    priority: int
+    progress: NotRequired[Optional[Progress]]
+    quotas: List[QuotaRef]
+    reclaim_count: int
+    replay_count: int
+    requires: List[str]
+    result: NotRequired[Any]
+    result_encoding: NotRequired[Optional[Encoding]]
+    retention_ms: int
+    retire_at: NotRequired[Optional[int]]
+    retry: Retry
+    signals: int
+    """How many signals came."""
+    start_by: NotRequired[Optional[int]]
+    state: PublicState
+    suspension: NotRequired[Optional[Suspension]]
+    tags: Dict[str, str]
+    trace_parent: NotRequired[Optional[str]]
+    updated_at: int
+    usage: Dict[str, int]
+    """What its budgets accepted, by dimension; `/usage` shows the ledger."""
+    waitpoints: List[OpenWaitpoint]
+    """Open ones, those of a running attempt included."""
+    webhook: NotRequired[Optional[WebhookStatus]]
+    """How far the webhook of its last end is."""
+
+
+class ExecutionChanged(TypedDict):
+    """The state after a change."""
+
+    execution_id: str
+    state: PublicState
+
+
+class ExecutionChanges(TypedDict):
+    """Fields of `ChangeExecutionBody` as keyword arguments."""
+
+    deadline_at: NotRequired[Optional[int]]
+    delay_until: NotRequired[Optional[int]]
+    lane: NotRequired[Optional[str]]
+    priority: NotRequired[Optional[int]]
+    tags: NotRequired[Optional[Mapping[str, str]]]
+
+
+class ExecutionDone(TypedDict):
+    """What became of it."""
+
+    cancel_by: NotRequired[Optional[int]]
+    execution_id: str
+    outcome: str
+    replay_count: NotRequired[Optional[int]]
+    state: NotRequired[Optional[PublicState]]
+    terminal_outcome: NotRequired[Optional[Outcome]]
+
+
+class ExecutionFilter(TypedDict):
+    """Parameters of `GET /v1/executions` as keyword arguments."""
+
+    namespace: NotRequired[Optional[str]]
+    lane: NotRequired[Optional[str]]
+    kind: NotRequired[Optional[str]]
+    state: NotRequired[Optional[PublicState]]
+    tag: NotRequired[Optional[str]]
+    """`key:value`."""
+    flow_id: NotRequired[Optional[str]]
+    created_after: NotRequired[Optional[int]]
+    created_before: NotRequired[Optional[int]]
+    worker: NotRequired[Optional[str]]
+
+
+class ExecutionResult(TypedDict):
+    execution_id: str
+    failure: NotRequired[Optional[Failure]]
+    outcome: Outcome
+    result: NotRequired[Any]
+    result_encoding: NotRequired[Optional[Encoding]]
+
+
+class ExecutionSummary(TypedDict):
+    """An execution in a list."""
+
+    attempt_index: NotRequired[Optional[int]]
+    blocking_reason: NotRequired[Optional[BlockingReason]]
+    created_at: int
+    ended_at: NotRequired[Optional[int]]
+    execution_id: str
+    flow_id: NotRequired[Optional[str]]
+    key: NotRequired[Optional[str]]
+    kind: str
+    lane: str
+    lifecycle_phase: LifecyclePhase
+    namespace: str
+    outcome: NotRequired[Optional[Outcome]]
+    parent_id: NotRequired[Optional[str]]
+    priority: int
+    state: PublicState
+    updated_at: int
+    worker_instance: NotRequired[Optional[str]]
+
+
+class ExecutionSummaryPage(TypedDict):
+    """A page of a list."""
+
+    items: List[ExecutionSummary]
+    """The page."""
+    next_cursor: NotRequired[Optional[str]]
+    """Where the next one begins."""
+
+
+class LedgerLine(TypedDict):
+    """What an attempt used of a budget's dimension, and what it was refused."""
+
+    accepted: int
+    """`count`: 0 to 9007199254740991"""
+    attempt_index: int
+    """`attempt_index`: 0 to 9007199254740991"""
+    budget_id: str
+    """`budget_id`: a UUID in lower case"""
+    dimension: str
+    """`dimension`: 1 to 64 bytes"""
+    refused: int
+    """`count`: 0 to 9007199254740991"""
+
+
+class ExecutionUsage(TypedDict):
+    """What an execution used."""
+
+    execution_id: str
+    ledger: List[LedgerLine]
+    pending: int
+    """Reports that wait for their budget's answer."""
+    used: Dict[str, int]
+    """The sum of what was accepted, by dimension."""
+
+
+class OpenChild(TypedDict):
+    """A child that has not ended."""
+
+    execution_id: str
+    key: NotRequired[Optional[str]]
+    state: PublicState
+
+
+class OpenChildren(ChildCounts):
+    """The children an execution waits for, for whoever asks why it does not run."""
+
+    nested_flow_id: NotRequired[Optional[str]]
+    """The flow that runs in its place."""
+    waits_for: List[OpenChild]
+    """The first of those that have not ended."""
+
+
+class LaneFacts(TypedDict):
+    active: NotRequired[Optional[int]]
+    lane: str
+    max_active: NotRequired[Optional[int]]
+    """How many of its executions may run at once, and how many count against that."""
+    namespace: str
+    state: str
+
+
+class QueuePlace(TypedDict):
+    ahead: int
+    """How many eligible executions of the lane stand before it."""
+    more: NotRequired[bool]
+    """There are more than were counted."""
+    queue: str
+
+
+QuotaPart = Literal["throttle", "rate", "concurrency", "weighted", "line"]
+
+
+class QuotaUse(TypedDict):
+    """How far one part of a quota is used under a key."""
+
+    limit: int
+    """`count`: 0 to 9007199254740991"""
+    next_at: NotRequired[Optional[int]]
+    """`time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch."""
+    part: QuotaPart
+    """`quota_part`: `throttle`, `rate`, `concurrency`, `weighted`, `line`"""
+    used: int
+    """`count`: 0 to 9007199254740991"""
+
+
+class QuotaKeyState(TypedDict):
+    """What a quota knows of one key."""
+
+    held: int
+    """`count`: 0 to 9007199254740991"""
+    key: str
+    """`quota_key`: 1 to 256 bytes"""
+    parts: List[QuotaUse]
+    """`[quota_use]`"""
+    throttled_until: NotRequired[Optional[int]]
+    """`time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch."""
+    waiting: int
+    """`count`: 0 to 9007199254740991"""
+
+
+class QuotaFacts(QuotaKeyState):
+    """A quota an execution names, as its key stands now."""
+
+    problem: NotRequired[Optional[str]]
+    """Says so when the quota is gone: nothing starts that names it."""
+    quota_id: str
+    remedy: NotRequired[Optional[str]]
+    """What would let it pass, while it would not."""
+    weight: int
+
+
+class NearestWorker(TypedDict):
+    instance: str
+    missing: List[str]
+
+
+class RequiredCapabilities(TypedDict):
+    capabilities: List[str]
+    covered: bool
+    """Some live worker of the lane has them all."""
+    nearest: NotRequired[Optional[NearestWorker]]
+
+
+class Explanation(TypedDict):
+    """Why an execution is not running, and what would change that."""
+
+    budgets: List[BudgetFacts]
+    """Each budget it names, with those above it."""
+    can_run: bool
+    """True while nothing but its turn is missing, or when it runs."""
+    children: NotRequired[Optional[OpenChildren]]
+    """The children it waits for."""
+    dependencies: NotRequired[Optional[Dependencies]]
+    """How far the edges into it are, in a flow."""
+    execution_id: str
+    lane: LaneFacts
+    place: NotRequired[Optional[QueuePlace]]
+    """Its place in its lane, while nothing but its turn is missing."""
+    quotas: List[QuotaFacts]
+    """Each quota it names, as its key stands now."""
+    reasons: List[BlockingCause]
+    requires: NotRequired[Optional[RequiredCapabilities]]
+    state: PublicState
+    suspension: NotRequired[Optional[Suspension]]
+    """What it waits for: open waitpoints and how far its condition is."""
+
+
+class FailSuspensionBody(TypedDict):
+    category: NotRequired[Optional[str]]
+    reason: str
+
+
+class FailTaskBody(TypedDict):
+    """A failure of an attempt."""
+
+    category: str
+    """What kind of failure it is; retry policies go by it."""
+    fence: Fence
+    """The fence of the lease."""
+    reason: str
+    """Why, for people."""
+    request_id: NotRequired[Optional[str]]
+    """Taken and not used: the fence makes a repetition safe."""
+    retry_after_ms: NotRequired[Optional[int]]
+    """How long to wait before the next attempt, in place of the policy's backoff."""
+    retryable: NotRequired[Optional[bool]]
+    """`false` ends the execution, whatever its policy."""
+
+
+Fairness = Literal["fifo", "fair"]
+
+
+FlowState = Literal["open", "running", "blocked", "completed", "failed", "cancelled"]
+
+
+class FlowStop(TypedDict):
+    """Why nothing of a flow may start any more."""
+
+    actor: NotRequired[Optional[str]]
+    """`actor?`: 1 to 128 bytes"""
+    at: int
+    """`time_ms`: 0 to 9007199254740991. Milliseconds since the epoch."""
+    policy: CancelPolicy
+    """`cancel_policy`: `cancel_all`, `cancel_pending`, `let_active_finish`"""
+    reason: NotRequired[Optional[str]]
+    """`reason?`: 0 to 4096 bytes"""
+
+
+class Flow(TypedDict):
+    """A flow without its members."""
+
+    budgets: List[BudgetRef]
+    completion_webhook: NotRequired[Optional[str]]
+    counts: Dict[str, int]
+    """Members by their state; states nobody is in are left out."""
+    created_at: int
+    deadline_at: NotRequired[Optional[int]]
+    default_lane: NotRequired[Optional[str]]
+    default_retry: NotRequired[Optional[Retry]]
+    finished_at: NotRequired[Optional[int]]
+    """When nothing of it was left to run."""
+    flow_id: str
+    kind: str
+    member_count: int
+    namespace: str
+    parent_id: NotRequired[Optional[str]]
+    """The member it runs in place of."""
+    policy: OnMemberFailure
+    retention_ms: int
+    sealed_at: NotRequired[Optional[int]]
+    state: FlowState
+    """How it stands."""
+    stop: NotRequired[Optional[FlowStop]]
+    """Why nothing of it starts any more."""
+    uncaught_failures: int
+    """Failures that no other member took up."""
+    updated_at: int
+    version: int
+    """Changes whenever edges are added."""
+    webhook: NotRequired[Optional[WebhookStatus]]
+    """How far the webhook of its last end is; shown of one flow, not in lists."""
+
+
+class FlowCancelled(Flow):
+    outcome: str
+    """`already` when the flow had ended, or was stopped, before."""
+
+
+class FlowFilter(TypedDict):
+    """Parameters of `GET /v1/flows` as keyword arguments."""
+
+    namespace: NotRequired[Optional[str]]
+    kind: NotRequired[Optional[str]]
+    state: NotRequired[Optional[FlowState]]
+
+
+class Member(TypedDict):
+    """A member in a list, or a node of the graph."""
+
+    edges_in: int
+    edges_out: int
+    execution_id: str
+    inbound: NotRequired[Optional[Inbound]]
+    key: str
+    kind: str
+    lane: str
+    nested_flow_id: NotRequired[Optional[str]]
+    """The flow that runs in its place."""
+    state: MemberState
+
+
+class FlowGraph(TypedDict):
+    edges: List[Edge]
+    flow_id: str
+    nodes: List[Member]
+    state: FlowState
+    version: int
+
+
+class FlowOptions(TypedDict):
+    """Fields of `SubmitFlowBody` as keyword arguments."""
+
+    budgets: NotRequired[Optional[Sequence[BudgetRef]]]
+    """What its members spend from."""
+    completion_webhook: NotRequired[Optional[str]]
+    """Told when it has ended."""
+    deadline_at: NotRequired[Optional[int]]
+    """Expired if it has not ended by then."""
+    deadline_ms: NotRequired[Optional[int]]
+    """Expired if it has not ended so long from now."""
+    default_lane: NotRequired[Optional[str]]
+    """The lane of members that name none."""
+    default_retry: NotRequired[Optional[Retry]]
+    """The retry policy of members that name none."""
+    flow_id: NotRequired[Optional[str]]
+    """Chosen by the client, or minted."""
+    idempotency_key: NotRequired[Optional[str]]
+    """The same key with the same body is the same flow, for as long as the flow is kept."""
+    namespace: NotRequired[Optional[str]]
+    """The default is `default`."""
+    policy: NotRequired[Optional[FlowPolicy]]
+    """What it does when a member fails."""
+    retention_ms: NotRequired[Optional[int]]
+    """How long it is kept once it has ended."""
+    seal: NotRequired[Optional[bool]]
+    """`false` leaves it open for more members; the default is `true`."""
+
+
+class FlowPage(TypedDict):
+    """A page of a list."""
+
+    items: List[Flow]
+    """The page."""
+    next_cursor: NotRequired[Optional[str]]
+    """Where the next one begins."""
+
+
+class FlowShown(Flow):
+    edges: List[Edge]
+    """Between the members shown."""
+    edges_omitted: bool
+    """Not every edge out of them was looked at; the graph has them all."""
+    members: List[Member]
+    members_next_cursor: NotRequired[Optional[str]]
+    """Where the other members begin."""
+
+
+class MemberId(TypedDict):
+    """A member and its execution."""
+
+    execution_id: str
+    """The execution."""
+    key: str
+    """Its name in the flow."""
+
+
+class FlowSubmitted(TypedDict):
+    """What became of a flow that was submitted."""
+
+    duplicate: bool
+    """The same id or key had been submitted before."""
+    flow_id: str
+    """The flow."""
+    members: List[MemberId]
+    """Its members."""
+    state: FlowState
+    """Its state."""
+
+
+FrameMode = Literal["durable", "summary", "live"]
+
+
+class Frame(TypedDict):
+    """A frame as readers get it."""
+
+    at: int
+    correlation_id: NotRequired[Optional[str]]
+    id: str
+    mode: FrameMode
+    payload: NotRequired[Any]
+    payload_encoding: NotRequired[Optional[Encoding]]
+    sequence: int
+    type: str
+
+
+class FrameBody(TypedDict):
+    correlation_id: NotRequired[Optional[str]]
+    mode: NotRequired[Optional[FrameMode]]
+    payload: NotRequired[Any]
+    type: str
+
+
+class FramesBody(TypedDict):
+    fence: Fence
+    first_sequence: NotRequired[Optional[int]]
+    frames: Sequence[FrameBody]
+    request_id: NotRequired[Optional[str]]
+
+
+class FsckBody(TypedDict):
+    repair: NotRequired[Optional[bool]]
+
+
+class FsckFinding(TypedDict):
+    invariant: int
+    key: str
+    problem: str
+    repaired: bool
+
+
+class FsckReport(TypedDict):
+    """What was found."""
+
+    clean: bool
+    executions: int
+    findings: List[FsckFinding]
+    foreign: List[str]
+    """Keys that begin like ours and belong to no partition of this store."""
+    keys: int
+
+
+class Grant(TypedDict):
+    """A reserved execution."""
+
+    execution_id: str
+    expires_at: int
+    grant_id: str
+    kind: str
+    lane: str
+
+
+class GrantBody(TypedDict):
+    grant_ttl_ms: NotRequired[Optional[int]]
+    incarnation: NotRequired[Optional[str]]
+    lanes: NotRequired[Optional[Sequence[str]]]
+    max: NotRequired[Optional[int]]
+    request_id: NotRequired[Optional[str]]
+
+
+class Granted(TypedDict):
+    grants: List[Grant]
+
+
+class LeaseAnswerExecutionId(TypedDict):
+    cancel_requested: bool
+    execution_id: str
+    lease_expires_at: int
+    yield_requested: bool
+
+
+class LeaseAnswerItemProblem(ItemProblem):
+    execution_id: str
+
+
+LeaseAnswer = Union[LeaseAnswerExecutionId, LeaseAnswerItemProblem]
+
+
+class HeartbeatAnswer(TypedDict):
+    draining: bool
+    """The worker takes nothing new."""
+    leases: List[LeaseAnswer]
+
+
+class RenewBody(TypedDict):
+    attempt_id: str
+    execution_id: str
+    lease_epoch: int
+    lease_id: str
+
+
+class HeartbeatBody(TypedDict):
+    incarnation: NotRequired[Optional[str]]
+    renew: NotRequired[Optional[Sequence[RenewBody]]]
+    request_id: NotRequired[Optional[str]]
+
+
+class OperatorAction(TypedDict):
+    """The contract type `operator_action`."""
+
+    action: str
+    """`text`: 0 to 65536 bytes"""
+    actor: str
+    """`actor`: 1 to 128 bytes"""
+    at: int
+    """`time_ms`: 0 to 9007199254740991. Milliseconds since the epoch."""
+    reason: NotRequired[Optional[str]]
+    """`reason?`: 0 to 4096 bytes"""
+
+
+class History(TypedDict):
+    attempts: List[Attempt]
+    execution_id: str
+    operator_actions: List[OperatorAction]
+    past_suspensions: List[PastSuspension]
+    suspension: NotRequired[Optional[Suspension]]
+
+
+class IssuedToken(TypedDict):
+    """A token and whom it was made for."""
+
+    approver: NotRequired[Optional[str]]
+    token: str
+
+
+class SigningKey(TypedDict):
+    """A key by its name."""
+
+    accepted_until: NotRequired[Optional[int]]
+    key_id: str
+    made_at: int
+    signs: bool
+    """Signs new tokens; the others are only accepted."""
+
+
+class KeysChanged(TypedDict):
+    key_id: str
+    """The key that signs now."""
+    keys: List[SigningKey]
+
+
+class LaneCounts(TypedDict):
+    """How many executions of a lane are in which state, over all partitions."""
+
+    active: int
+    blocked: BlockedCounts
+    delayed: int
+    eligible: int
+    granted: int
+    oldest_eligible_at: NotRequired[Optional[int]]
+    suspended: int
+    terminal: int
+
+
+LaneState = Literal["active", "paused", "draining", "disabled"]
+
+
+class Lane(TypedDict):
+    """A lane's definition."""
+
+    attempt_timeout_ms: NotRequired[Optional[int]]
+    counts: NotRequired[Optional[LaneCounts]]
+    fairness: Fairness
+    fairness_weights: NotRequired[Optional[Dict[str, int]]]
+    lane: str
+    lease_ttl_ms: NotRequired[Optional[int]]
+    max_active: NotRequired[Optional[int]]
+    max_depth: NotRequired[Optional[int]]
+    namespace: str
+    priority_weight: int
+    retention_ms: NotRequired[Optional[int]]
+    retry: NotRequired[Optional[Retry]]
+    state: LaneState
+    version: int
+    weight: int
+
+
+class LaneBody(TypedDict):
+    """What a lane may be told; what is not named stays."""
+
+    attempt_timeout_ms: NotRequired[Optional[int]]
+    clear_max_depth: NotRequired[Optional[bool]]
+    fairness: NotRequired[Optional[Fairness]]
+    fairness_weights: NotRequired[Optional[Mapping[str, int]]]
+    lease_ttl_ms: NotRequired[Optional[int]]
+    max_active: NotRequired[Optional[int]]
+    """Null means none; not named, it stays."""
+    max_depth: NotRequired[Optional[int]]
+    priority_weight: NotRequired[Optional[int]]
+    retention_ms: NotRequired[Optional[int]]
+    retry: NotRequired[Optional[Retry]]
+    state: NotRequired[Optional[LaneState]]
+    weight: NotRequired[Optional[int]]
+
+
+class LaneReasonPart(TypedDict):
+    """One thing in the way."""
+
+    budget_id: NotRequired[str]
+    key: NotRequired[str]
+    nearest: NotRequired[Optional[NearestWorker]]
+    quota_id: NotRequired[str]
+    requires: NotRequired[List[str]]
+    count: int
+    """How many of those looked at wait for it: the longest waiting of every partition."""
+    next_at: NotRequired[Optional[int]]
+    remedy: str
+
+
+class LaneReason(TypedDict):
+    """Why some of the work waits."""
+
+    count: int
+    next_at: NotRequired[Optional[int]]
+    """When the first of them may go on, where a time is known."""
+    parts: List[LaneReasonPart]
+    """What is in the way, one by one."""
+    reason: str
+    remedy: str
+    """What would unblock them."""
+
+
+class LaneWorkers(TypedDict):
+    """The live workers that take from the lane."""
+
+    live: int
+    slots: int
+
+
+class LaneExplained(TypedDict):
+    """Why the work of a lane is not running."""
+
+    active: NotRequired[Optional[int]]
+    lane: str
+    max_active: NotRequired[Optional[int]]
+    """How many of its executions may run at once, and how many count against that."""
+    namespace: str
+    reasons: List[LaneReason]
+    running: int
+    state: str
+    waiting: int
+    """How many have not ended and do not run; the counts of the reasons add up to it."""
+    workers: LaneWorkers
+
+
+class LaneOptions(TypedDict):
+    """Fields of `LaneBody` as keyword arguments."""
+
+    attempt_timeout_ms: NotRequired[Optional[int]]
+    clear_max_depth: NotRequired[Optional[bool]]
+    fairness: NotRequired[Optional[Fairness]]
+    fairness_weights: NotRequired[Optional[Mapping[str, int]]]
+    lease_ttl_ms: NotRequired[Optional[int]]
+    max_active: NotRequired[Optional[int]]
+    """Null means none; not named, it stays."""
+    max_depth: NotRequired[Optional[int]]
+    priority_weight: NotRequired[Optional[int]]
+    retention_ms: NotRequired[Optional[int]]
+    retry: NotRequired[Optional[Retry]]
+    state: NotRequired[Optional[LaneState]]
+    weight: NotRequired[Optional[int]]
+
+
+class LanePage(TypedDict):
+    """A page of a list."""
+
+    items: List[Lane]
+    """The page."""
+    next_cursor: NotRequired[Optional[str]]
+    """Where the next one begins."""
+
+
+class LaneReasonOfRequires(TypedDict):
+    nearest: NotRequired[Optional[NearestWorker]]
+    requires: List[str]
+
+
+class LaneReasonOfQuotaId(TypedDict):
+    key: str
+    quota_id: str
+
+
+class LaneReasonOfBudgetId(TypedDict):
+    budget_id: str
+
+
+LaneReasonOf = Union[LaneReasonOfRequires, LaneReasonOfQuotaId, LaneReasonOfBudgetId]
+
+
+class LaneStats(TypedDict):
+    counts: LaneCounts
+    lane: str
+    namespace: str
+
+
+class LeaveBody(TypedDict):
+    force: NotRequired[Optional[bool]]
+    """An operator ends it whichever process it is."""
+    incarnation: NotRequired[Optional[str]]
+    request_id: NotRequired[Optional[str]]
+
+
+class MemberPage(TypedDict):
+    """A page of a list."""
+
+    items: List[Member]
+    """The page."""
+    next_cursor: NotRequired[Optional[str]]
+    """Where the next one begins."""
+
+
+class OpenedWaitpoint(TypedDict):
+    """A waitpoint that was opened now, with the tokens that are shown this once."""
+
+    expires_at: NotRequired[Optional[int]]
+    key: str
+    tokens: List[IssuedToken]
+    waitpoint_id: str
+
+
+class PartitionConfig(TypedDict):
+    """The partition counts of a store, none of them 0. They decide where every record lives, so a store keeps the
+    counts of its first boot.
+    """
+
+    budgets: int
+    """Budgets."""
+    executions: int
+    """Executions and flows."""
+    quotas: int
+    """Quotas."""
+    schedules: int
+    """Schedules."""
+
+
+class Problem(TypedDict):
+    """The body of a problem."""
+
+    code: str
+    """What happened, for programs: it never changes its meaning."""
+    detail: str
+    """What happened, for people."""
+    facts: NotRequired[Dict[str, str]]
+    """What the code says more precisely, by name."""
+    fields: NotRequired[Dict[str, str]]
+    """What is wrong, by field of the request."""
+    request_id: str
+    retryable: bool
+    """True when asking again later, the same way, may succeed."""
+    status: int
+    title: str
+    """What the code means."""
+    type: str
+    """A name for the code that is unique beyond this API."""
+
+
+class ProgressBody(TypedDict):
+    """How far an attempt is."""
+
+    fence: Fence
+    """The fence of the lease."""
+    message: NotRequired[Optional[str]]
+    """What the attempt is doing."""
+    pct: int
+    """Percent."""
+    request_id: NotRequired[Optional[str]]
+    """Taken and not used: a repetition notes the same."""
+
+
+class QuotaRate(TypedDict):
+    """So many starts in a window: anywhere in it, or evenly spaced."""
+
+    limit: int
+    """`rate_limit`: 1 to 1000000"""
+    mode: RateMode
+    """`rate_mode`: `sliding`, `smooth`"""
+    window_ms: int
+    """`window_ms`: 1 to 2678400000"""
+
+
+class Quota(TypedDict):
+    """A quota's definition and, where they were asked for, its keys."""
+
+    concurrency: NotRequired[Optional[int]]
+    created_at: int
+    hold_while_suspended: bool
+    keys: NotRequired[Optional[List[QuotaKeyState]]]
+    keys_in_use: int
+    """How many keys are in use."""
+    namespace: str
+    quota_id: str
+    rate: NotRequired[Optional[QuotaRate]]
+    version: int
+    weighted: NotRequired[Optional[QuotaWeights]]
+
+
+class QuotaChanges(TypedDict):
+    """Fields of `ChangeQuotaBody` as keyword arguments."""
+
+    concurrency: NotRequired[Optional[int]]
+    hold_while_suspended: NotRequired[Optional[bool]]
+    rate: NotRequired[Optional[QuotaRateBody]]
+    weighted: NotRequired[Optional[QuotaWeights]]
+
+
+class QuotaOptions(TypedDict):
+    """Fields of `CreateQuotaBody` as keyword arguments."""
+
+    concurrency: NotRequired[Optional[int]]
+    hold_while_suspended: NotRequired[Optional[bool]]
+    namespace: NotRequired[Optional[str]]
+    quota_id: NotRequired[Optional[str]]
+    rate: NotRequired[Optional[QuotaRateBody]]
+    weighted: NotRequired[Optional[QuotaWeights]]
+
+
+class QuotaPage(TypedDict):
+    """A page of a list."""
+
+    items: List[Quota]
+    """The page."""
+    next_cursor: NotRequired[Optional[str]]
+    """Where the next one begins."""
+
+
+class ReasonBody(TypedDict):
+    reason: NotRequired[Optional[str]]
+
+
+class ReclaimBody(TypedDict):
+    instance: str
+    ttl_ms: NotRequired[Optional[int]]
+
+
+class Reclaimed(TypedDict):
+    grant: Grant
+
+
+class RegisterBody(TypedDict):
+    capabilities: NotRequired[Optional[Sequence[str]]]
+    incarnation: NotRequired[Optional[str]]
+    lanes: Sequence[str]
+    namespace: NotRequired[Optional[str]]
+    request_id: NotRequired[Optional[str]]
+    slots: NotRequired[Optional[int]]
+    worker_id: str
+
+
+class Registered(TypedDict):
+    expires_at: int
+    heartbeat_ms: int
+    partitions: PartitionConfig
+    """Of the store; they never change."""
+
+
+class ReissueBody(TypedDict):
+    approver: NotRequired[Optional[str]]
+
+
+class ReissuedToken(IssuedToken):
+    waitpoint_id: str
+
+
+class ReleaseForTaskBody(TypedDict):
+    budget_id: str
+    fence: NotRequired[Optional[Fence]]
+    request_id: NotRequired[Optional[str]]
+    reservation_id: str
+
+
+class ReleaseReservationBody(TypedDict):
+    reservation_id: str
+
+
+class ReplayWhere(TypedDict):
+    """Fields of `BulkBody` as keyword arguments."""
+
+    created_after: NotRequired[Optional[int]]
+    created_before: NotRequired[Optional[int]]
+    cursor: NotRequired[Optional[str]]
+    flow_id: NotRequired[Optional[str]]
+    kind: NotRequired[Optional[str]]
+    lane: NotRequired[Optional[str]]
+    limit: NotRequired[Optional[int]]
+    namespace: NotRequired[Optional[str]]
+    reason: NotRequired[Optional[str]]
+    state: NotRequired[Optional[PublicState]]
+    tag: NotRequired[Optional[str]]
+    """`key:value`."""
+    worker: NotRequired[Optional[str]]
+
+
+class ReportUsageBody(TypedDict):
+    budget_id: str
+    dedup_key: NotRequired[Optional[str]]
+    dimensions: Mapping[str, int]
+    fence: Fence
+    request_id: NotRequired[Optional[str]]
+
+
+class ReserveBody(TypedDict):
+    """The running attempt on whose behalf something is held or reported."""
+
+    dedup_key: NotRequired[Optional[str]]
+    dimensions: Mapping[str, int]
+    execution_id: NotRequired[Optional[str]]
+    fence: NotRequired[Optional[Fence]]
+    ttl_ms: NotRequired[Optional[int]]
+
+
+class ReserveForTaskBody(TypedDict):
+    budget_id: str
+    dedup_key: NotRequired[Optional[str]]
+    dimensions: Mapping[str, int]
+    fence: Fence
+    request_id: NotRequired[Optional[str]]
+
+
+#: What a worker's call did to its task.
+TaskOutcome = Literal["completed", "failed", "retry_scheduled", "cancelled", "delayed", "yielded", "noted"]
+
+
+class TaskDone(TypedDict):
+    """What became of a task."""
+
+    delay_until: NotRequired[Optional[int]]
+    """When the execution is tried again."""
+    execution_id: str
+    """The task's execution."""
+    outcome: TaskOutcome
+    """What happened."""
+    replayed: bool
+    """The same call had been made before; nothing happened twice."""
+
+
+class ResultAnswerItemProblem(ItemProblem):
+    execution_id: NotRequired[Optional[str]]
+
+
+ResultAnswer = Union[TaskDone, ResultAnswerItemProblem]
+
+
+class ResultPending(TypedDict):
+    execution_id: str
+    state: PublicState
+
+
+class ResultsAnswered(TypedDict):
+    claim_error: NotRequired[Optional[ItemProblem]]
+    """Why the claim brought nothing; the results stand all the same."""
+    results: List[ResultAnswer]
+    tasks: NotRequired[Optional[List[Task]]]
+
+
+class ResultsBody(TypedDict):
+    """The results, and the claim that goes with them."""
+
+    claim: NotRequired[Optional[ClaimBody]]
+    incarnation: NotRequired[Optional[str]]
+    request_id: NotRequired[Optional[str]]
+    results: Sequence[Mapping[str, Any]]
+
+
+#: The results with a claim, or their bare list.
+ResultsOrList = Union[ResultsBody, Sequence[Mapping[str, Any]]]
+
+
+class ResumeBody(TypedDict):
+    reason: NotRequired[Optional[str]]
+
+
+class RevokeBody(TypedDict):
+    grace: NotRequired[Optional[bool]]
+    reason: NotRequired[Optional[str]]
+
+
+class RotateBody(TypedDict):
+    grace_ms: NotRequired[Optional[int]]
+
+
+class SealBody(TypedDict):
+    pass
+
+
+class ServerLibrary(TypedDict):
+    hash: str
+    number: int
+
+
+class ServerLimits(TypedDict):
+    batch_items: int
+    claim_max: int
+    input_bytes: int
+    list_limit: int
+    reason_bytes: int
+    result_bytes: int
+    wait_ms: int
+
+
+class ServerStore(TypedDict):
+    durability: str
+    kind: str
+    loss_window: str
+    partitions: int
+
+
+class ServerCapabilities(TypedDict):
+    authentication: str
+    features: List[str]
+    library: ServerLibrary
+    limits: ServerLimits
+    store: ServerStore
+    version: str
+    worker_capabilities: Dict[str, int]
+    """How many of the live workers that the caller's token covers have each capability."""
+
+
+class ServerSentEvent(TypedDict):
+    """One of the server-sent events of a stream, as a reader takes it apart."""
+
+    data: str
+    """The item as JSON."""
+    event: NotRequired[Optional[str]]
+    """What kind of item it is."""
+    id: NotRequired[Optional[str]]
+    """Where a reader goes on."""
+
+
+class SettleBody(TypedDict):
+    dimensions: Mapping[str, int]
+    reservation_id: str
+
+
+class SettleForTaskBody(TypedDict):
+    budget_id: str
+    dimensions: Mapping[str, int]
+    fence: NotRequired[Optional[Fence]]
+    """Without one, what was used stands in no execution's ledger."""
+    request_id: NotRequired[Optional[str]]
+    reservation_id: str
+
+
+class SignalBody(TypedDict):
+    category: NotRequired[Optional[str]]
+    correlation_id: NotRequired[Optional[str]]
+    execution_id: str
+    idempotency_key: NotRequired[Optional[str]]
+    name: str
+    payload: NotRequired[Any]
+    signal_id: NotRequired[Optional[str]]
+    """The same in every repetition."""
+    source: NotRequired[Optional[str]]
+    source_identity: NotRequired[Optional[str]]
+    token: NotRequired[Optional[str]]
+
+
+class SignalDelivered(TypedDict):
+    effect: NotRequired[Optional[str]]
+    outcome: str
+    signal_id: str
+
+
+class SigningKeyPage(TypedDict):
+    """A page of a list."""
+
+    items: List[SigningKey]
+    """The page."""
+    next_cursor: NotRequired[Optional[str]]
+    """Where the next one begins."""
+
+
+class SpawnBody(TypedDict):
+    """Children to spawn."""
+
+    children: Sequence[ChildBody]
+    """The children."""
+    fence: Fence
+    """The fence of the lease."""
+    request_id: NotRequired[Optional[str]]
+    """The same id with the same children spawns them once."""
+
+
+class SpawnedChild(TypedDict):
+    duplicate: bool
+    execution_id: str
+
+
+class Spawned(TypedDict):
+    children: List[SpawnedChild]
+
+
+class WorkerStats(TypedDict):
+    draining: int
+    live: int
+    slots: int
+
+
+class Stats(TypedDict):
+    """What the caller's token covers; what is known of the whole store only is null unless the token covers it all."""
+
+    cancel_backlog: NotRequired[Optional[int]]
+    """Flows that still owe their members a cancel, and how many members that is."""
+    counts: LaneCounts
+    events: NotRequired[Optional[int]]
+    executions: int
+    flows: NotRequired[Optional[int]]
+    lanes: List[LaneStats]
+    next_timer_at: NotRequired[Optional[int]]
+    outbox: NotRequired[Optional[int]]
+    partitions: int
+    pending_cancels: NotRequired[Optional[int]]
+    stuck: NotRequired[Optional[int]]
+    timers: NotRequired[Optional[int]]
+    workers: WorkerStats
+
+
+class StreamItemClosedAt(TypedDict):
+    closed_at: Optional[int]
+    closed_reason: Optional[str]
+
+
+StreamItem = Union[Frame, StreamItemClosedAt]
+
+
+class StreamLine(TypedDict):
+    """One line of the stream."""
+
+    at: NotRequired[int]
+    closed_at: NotRequired[Optional[int]]
+    closed_reason: NotRequired[Optional[str]]
+    correlation_id: NotRequired[Optional[str]]
+    id: NotRequired[str]
+    mode: NotRequired[FrameMode]
+    payload: NotRequired[Any]
+    payload_encoding: NotRequired[Optional[Encoding]]
+    sequence: NotRequired[int]
+    type: NotRequired[str]
+    attempt_index: NotRequired[Optional[int]]
+    cursor: str
+    """Where a reader that has seen it goes on."""
+    event: str
+
+
+class StreamPage(TypedDict):
+    closed_at: NotRequired[Optional[int]]
+    """Set once everything up to the end was read."""
+    closed_reason: NotRequired[Optional[AttemptState]]
+    frames: List[Frame]
+    next: str
+    """Where to go on."""
+
+
+class StreamSummary(TypedDict):
+    attempt_index: NotRequired[Optional[int]]
+    document: NotRequired[Any]
+    """The folded document; null when no summary was written."""
+    execution_id: str
+    version: int
+
+
+class SubmitBody(TypedDict):
+    """Everything a submitter may say about an execution."""
+
+    attempt_timeout_ms: NotRequired[Optional[int]]
+    """How long one attempt may take."""
+    budgets: NotRequired[Optional[Sequence[BudgetRef]]]
+    """What it spends from."""
+    completion_webhook: NotRequired[Optional[str]]
+    """Told when it has ended."""
+    deadline_at: NotRequired[Optional[int]]
+    """Expired if it has not ended by then."""
+    deadline_ms: NotRequired[Optional[int]]
+    """Expired if it has not ended so long from now."""
+    delay_ms: NotRequired[Optional[int]]
+    """Not before so long from now."""
+    delay_until: NotRequired[Optional[int]]
+    """Not before this time."""
+    execution_id: NotRequired[Optional[str]]
+    """Chosen by the client, or minted."""
+    fairness_key: NotRequired[Optional[str]]
+    """Executions of one key share their turn in a fair lane."""
+    fallbacks: NotRequired[Optional[Sequence[Any]]]
+    """What its worker may try instead, in order."""
+    idempotency_key: NotRequired[Optional[str]]
+    """The same key with the same body is the same execution."""
+    idempotency_ttl_ms: NotRequired[Optional[int]]
+    """How long the key is known; the default is a day."""
+    input: NotRequired[Any]
+    """What the worker gets."""
+    kind: str
+    """What it is; a worker's handlers go by it."""
+    lane: NotRequired[Optional[str]]
+    """Where it queues; the default is `default`."""
+    max_reclaims: NotRequired[Optional[int]]
+    """How often a lost lease is tried again; the default is 5."""
+    max_replays: NotRequired[Optional[int]]
+    """How often it may be replayed; the default is 10."""
+    namespace: NotRequired[Optional[str]]
+    """The default is `default`."""
+    prefers: NotRequired[Optional[Sequence[str]]]
+    """What its worker had better be able to do."""
+    priority: NotRequired[Optional[int]]
+    """Higher comes first; the default is 0."""
+    quotas: NotRequired[Optional[Sequence[QuotaRef]]]
+    """What it counts against."""
+    requires: NotRequired[Optional[Sequence[str]]]
+    """What its worker must be able to do."""
+    retention_ms: NotRequired[Optional[int]]
+    """How long it is kept once it has ended; the default is a week."""
+    retry: NotRequired[Optional[Retry]]
+    """When a failed attempt is tried again."""
+    start_within_ms: NotRequired[Optional[int]]
+    """Expired if it has not started so long from now."""
+    stream: NotRequired[Optional[StreamOptions]]
+    """How its streams are kept."""
+    tags: NotRequired[Optional[Mapping[str, str]]]
+    """What to find it by."""
+    trace_parent: NotRequired[Optional[str]]
+    """The trace it belongs to."""
+
+
+class SubmitOptions(TypedDict):
+    """Fields of `SubmitBody` as keyword arguments."""
+
+    attempt_timeout_ms: NotRequired[Optional[int]]
+    """How long one attempt may take."""
+    budgets: NotRequired[Optional[Sequence[BudgetRef]]]
+    """What it spends from."""
+    completion_webhook: NotRequired[Optional[str]]
+    """Told when it has ended."""
+    deadline_at: NotRequired[Optional[int]]
+    """Expired if it has not ended by then."""
+    deadline_ms: NotRequired[Optional[int]]
+    """Expired if it has not ended so long from now."""
+    delay_ms: NotRequired[Optional[int]]
+    """Not before so long from now."""
+    delay_until: NotRequired[Optional[int]]
+    """Not before this time."""
+    execution_id: NotRequired[Optional[str]]
+    """Chosen by the client, or minted."""
+    fairness_key: NotRequired[Optional[str]]
+    """Executions of one key share their turn in a fair lane."""
+    fallbacks: NotRequired[Optional[Sequence[Any]]]
+    """What its worker may try instead, in order."""
+    idempotency_key: NotRequired[Optional[str]]
+    """The same key with the same body is the same execution."""
+    idempotency_ttl_ms: NotRequired[Optional[int]]
+    """How long the key is known; the default is a day."""
+    lane: NotRequired[Optional[str]]
+    """Where it queues; the default is `default`."""
+    max_reclaims: NotRequired[Optional[int]]
+    """How often a lost lease is tried again; the default is 5."""
+    max_replays: NotRequired[Optional[int]]
+    """How often it may be replayed; the default is 10."""
+    namespace: NotRequired[Optional[str]]
+    """The default is `default`."""
+    prefers: NotRequired[Optional[Sequence[str]]]
+    """What its worker had better be able to do."""
+    priority: NotRequired[Optional[int]]
+    """Higher comes first; the default is 0."""
+    quotas: NotRequired[Optional[Sequence[QuotaRef]]]
+    """What it counts against."""
+    requires: NotRequired[Optional[Sequence[str]]]
+    """What its worker must be able to do."""
+    retention_ms: NotRequired[Optional[int]]
+    """How long it is kept once it has ended; the default is a week."""
+    retry: NotRequired[Optional[Retry]]
+    """When a failed attempt is tried again."""
+    start_within_ms: NotRequired[Optional[int]]
+    """Expired if it has not started so long from now."""
+    stream: NotRequired[Optional[StreamOptions]]
+    """How its streams are kept."""
+    tags: NotRequired[Optional[Mapping[str, str]]]
+    """What to find it by."""
+    trace_parent: NotRequired[Optional[str]]
+    """The trace it belongs to."""
+
+
+class SuspendAnswerSuspended(TypedDict):
+    execution_id: str
+    outcome: Literal["suspended"]
+    replayed: bool
+    suspension_id: str
+    timeout_at: NotRequired[Optional[int]]
+    waitpoints: List[OpenedWaitpoint]
+
+
+class SuspendAnswerAlreadySatisfied(TypedDict):
+    execution_id: str
+    outcome: Literal["already_satisfied"]
+    signals: List[Signal]
+    suspension_id: str
+    waitpoints: List[OpenedWaitpoint]
+
+
+SuspendAnswer = Union[SuspendAnswerSuspended, SuspendAnswerAlreadySatisfied]
+
+
+#: What happens when the time is over.
+TimeoutBehaviorWord = Literal[
+    "fail",
+    "cancel",
+    "expire",
+    "auto_resume",
+    "auto_resume_with_timeout_signal",
+    "escalate",
+]
+
+
+class WaitpointBody(TypedDict):
+    """A waitpoint to open, or a pending one to wait at."""
+
+    allowed_signals: NotRequired[Optional[Sequence[str]]]
+    approvers: NotRequired[Optional[Sequence[str]]]
+    expires_in_ms: NotRequired[Optional[int]]
+    key: NotRequired[Optional[str]]
+    uses: NotRequired[Optional[int]]
+    waitpoint_id: NotRequired[Optional[str]]
+
+
+class SuspendBody(TypedDict):
+    condition: NotRequired[Optional[Condition]]
+    continuation: NotRequired[Any]
+    fence: Fence
+    reason: SuspensionReason
+    request_id: NotRequired[Optional[str]]
+    step: NotRequired[Optional[str]]
+    """Names the wait: the claim that continues the attempt carries it in `resume`."""
+    timeout_behavior: NotRequired[Optional[TimeoutBehaviorWord]]
+    """`auto_resume` is short for `auto_resume_with_timeout_signal`."""
+    timeout_ms: NotRequired[Optional[int]]
+    waitpoints: NotRequired[Optional[Sequence[WaitpointBody]]]
+
+
+class SuspensionEnded(TypedDict):
+    execution_id: str
+    outcome: str
+    state: PublicState
+
+
+class TaskSignals(TypedDict):
+    execution_id: str
+    signals: List[Signal]
+
+
+class ThrottleBody(TypedDict):
+    key: str
+    until: int
+    """Until when nothing starts; a time that has passed changes nothing, 0 ends it."""
+
+
+class ThrottleForTaskBody(TypedDict):
+    fence: Fence
+    key: str
+    quota_id: str
+    request_id: NotRequired[Optional[str]]
+    retry_after_ms: NotRequired[Optional[int]]
+    """For how long, as a provider's `Retry-After` says it."""
+    until: NotRequired[Optional[int]]
+    """Until when nothing starts; a time that has passed changes nothing, 0 ends it."""
+
+
+class Throttled(TypedDict):
+    key: str
+    quota_id: str
+    throttled_until: NotRequired[Optional[int]]
+
+
+class UsageBody(TypedDict):
+    dedup_key: NotRequired[Optional[str]]
+    dimensions: Mapping[str, int]
+
+
+class WaitChildrenBody(TypedDict):
+    aside: NotRequired[Optional[bool]]
+    """Lets go of the lease even when all children have ended."""
+    fence: Fence
+    request_id: NotRequired[Optional[str]]
+
+
+class WaitedForChildrenWaiting(TypedDict):
+    open: int
+    """How many have not ended."""
+    outcome: Literal["waiting"]
+
+
+class WaitedForChildrenEnded(TypedDict):
+    children: List[Child]
+    more_children: NotRequired[bool]
+    outcome: Literal["ended"]
+
+
+WaitedForChildren = Union[WaitedForChildrenWaiting, WaitedForChildrenEnded]
+
+
+class Waitpoint(TypedDict):
+    """A waitpoint as an operator sees it: who may answer, and how far the wait is."""
+
+    allowed_signals: NotRequired[Optional[List[str]]]
+    """Any name when absent."""
+    approvers: List[ApproverState]
+    closed_at: NotRequired[Optional[int]]
+    closed_reason: NotRequired[Optional[str]]
+    condition: NotRequired[Optional[Dict[str, Any]]]
+    created_at: int
+    execution_id: str
+    expires_at: NotRequired[Optional[int]]
+    key: str
+    kind: str
+    lane: str
+    namespace: str
+    progress: NotRequired[Optional[str]]
+    reason: NotRequired[Optional[SuspensionReason]]
+    signals: int
+    """How many came."""
+    state: WaitpointState
+    suspension_id: NotRequired[Optional[str]]
+    waitpoint_id: str
+
+
+class WaitpointClosed(TypedDict):
+    execution_id: str
+    outcome: str
+    replayed: bool
+    waitpoint_id: str
+
+
+class WaitpointPage(TypedDict):
+    """A page of a list."""
+
+    items: List[Waitpoint]
+    """The page."""
+    next_cursor: NotRequired[Optional[str]]
+    """Where the next one begins."""
+
+
+class WebhookKey(TypedDict):
+    key: str
+    """A secret: who has it can also make webhooks."""
+    key_id: str
+    signs_until: NotRequired[Optional[int]]
+    """Until when it signs beside a newer one."""
+
+
+class WebhookKeys(TypedDict):
+    """The keys of a namespace: every webhook is signed with each of them."""
+
+    keys: List[WebhookKey]
+    """The newest first; one is enough for a receiver."""
+    namespace: str
+
+
+class WeightBody(TypedDict):
+    fence: Fence
+    key: str
+    quota_id: str
+    request_id: NotRequired[Optional[str]]
+    weight: int
+
+
+WorkerState = Literal["live", "draining"]
+
+
+class Worker(TypedDict):
+    """A worker, without what would let someone else speak for it."""
+
+    capabilities: List[str]
+    expires_at: int
+    instance: str
+    lanes: List[str]
+    namespace: str
+    registered_at: int
+    slots: int
+    state: WorkerState
+    worker_id: str
+
+
+class WorkerPage(TypedDict):
+    """A page of a list."""
+
+    items: List[Worker]
+    """The page."""
+    next_cursor: NotRequired[Optional[str]]
+    """Where the next one begins."""
+
+
+class YieldBody(TypedDict):
+    """A task that is handed back at once."""
+
+    fence: Fence
+    """The fence of the lease."""
+    request_id: NotRequired[Optional[str]]
+    """Taken and not used: the fence makes a repetition safe."""
