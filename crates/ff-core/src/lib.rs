@@ -21,6 +21,8 @@ pub mod graph;
 
 pub mod merge_patch;
 
+pub mod json;
+pub mod limits;
 #[cfg(feature = "openapi")]
 pub mod openapi;
 pub mod webhook;

@@ -8,6 +8,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("ff-core", &[]),
     ("ff-keys", &["ff-core"]),
     ("ff-script", &["ff-core"]),
+    ("ff-api", &["ff-core", "ff-script"]),
     ("ff-backend-embedded", &["ff-core", "ff-script"]),
     ("ff-backend-valkey", &["ff-core", "ff-script"]),
     ("ff-engine", &["ff-core", "ff-keys", "ff-script"]),

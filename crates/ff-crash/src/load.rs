@@ -204,18 +204,18 @@ impl Load {
         match roll {
             0..75 => self.complete(id, fence).await,
             75..85 => {
-                if let Err(error) = self.operations.renew(id, fence.clone()).await {
+                if let Err(error) = self.operations.renew(id, fence).await {
                     return self.refused(id, &fence, "renew", &error);
                 }
                 self.complete(id, fence).await;
             }
             85..93 => {
-                if let Err(error) = self.operations.fail(id, fence.clone(), "bad luck", "transient").await {
+                if let Err(error) = self.operations.fail(id, fence, "bad luck", "transient").await {
                     self.refused(id, &fence, "fail", &error);
                 }
             }
             93..96 => {
-                if let Err(error) = self.operations.yield_back(id, fence.clone()).await {
+                if let Err(error) = self.operations.yield_back(id, fence).await {
                     self.refused(id, &fence, "yield", &error);
                 }
             }
@@ -228,7 +228,7 @@ impl Load {
     async fn complete(&self, id: ExecutionId, fence: Fence) {
         let epoch = fence.lease_epoch;
         for _ in 0..5 {
-            match self.operations.complete(id, fence.clone(), Some(result_of(id, epoch))).await {
+            match self.operations.complete(id, fence, Some(result_of(id, epoch))).await {
                 Ok(_) => {
                     self.open.fetch_sub(1, Ordering::Relaxed);
                     return self.journal.write(&Entry::Completed { id, epoch });

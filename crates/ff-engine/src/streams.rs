@@ -208,7 +208,7 @@ impl Streams {
         let folds = frames.iter().any(|frame| frame.mode == FrameMode::Summary);
         let mut call = AppendFrames {
             execution_id: id,
-            fence: fence.clone(),
+            fence: *fence,
             first_sequence: first.map(|n| i64::try_from(n).unwrap_or(i64::MAX)),
             frames,
             request_id,

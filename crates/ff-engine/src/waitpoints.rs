@@ -222,7 +222,7 @@ impl Waitpoints {
             continuation_encoding: new.continuation_encoding,
             step: new.step,
             execution_id: id,
-            fence: new.fence.clone(),
+            fence: new.fence,
             otherwise: Some(otherwise.to_store.clone()),
             reason: new.reason,
             review_waitpoint_id: (new.timeout_behavior == TimeoutBehavior::Escalate)

@@ -443,11 +443,15 @@ wire_words! {
 
 wire_struct! {
     /// Proof of the current lease.
+    #[derive(Copy, serde::Serialize, serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
     Fence {
         /// `attempt_id`: a UUID in lower case
         attempt_id ("attempt_id"): AttemptId,
         /// `lease_id`: a UUID in lower case
         lease_id ("lease_id"): LeaseId,
+        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 9007199254740991_i64))]
         /// `epoch`: 0 to 9007199254740991
         lease_epoch ("lease_epoch"): i64,
     }
@@ -455,15 +459,26 @@ wire_struct! {
 
 wire_struct! {
     /// The contract type `backoff`.
+    #[derive(Copy, serde::Serialize, serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
     Backoff {
         /// `backoff_type`: `fixed`, `exponential`
         r#type ("type"): BackoffType,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 315360000000_i64))]
         /// `duration_ms?`: 0 to 315360000000
         delay_ms ("delay_ms"): Option<i64>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 315360000000_i64))]
         /// `duration_ms?`: 0 to 315360000000
         initial_ms ("initial_ms"): Option<i64>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "openapi", schema(minimum = 1_i64, maximum = 100_i64))]
         /// `backoff_factor?`: 1 to 100
         factor ("factor"): Option<i64>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 315360000000_i64))]
         /// `duration_ms?`: 0 to 315360000000
         max_ms ("max_ms"): Option<i64>,
     }
@@ -478,15 +493,26 @@ impl Backoff {
 
 wire_struct! {
     /// When and how often a failed attempt is tried again.
+    #[derive(serde::Serialize, serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
     Retry {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "openapi", schema(minimum = 1_i64, maximum = 10000_i64))]
         /// `attempts_limit?`: 1 to 10000
         max_attempts ("max_attempts"): Option<i64>,
+        #[serde(skip_serializing_if = "Option::is_none")]
         /// `backoff?`
         backoff ("backoff"): Option<Backoff>,
+        #[serde(skip_serializing_if = "Option::is_none")]
         /// `jitter?`: `full`, `none`
         jitter ("jitter"): Option<Jitter>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "openapi", schema(max_items = 64))]
         /// `categories?`: list of `category`, at most 64
         retry_on ("retry_on"): Option<Vec<String>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "openapi", schema(max_items = 64))]
         /// `categories?`: list of `category`, at most 64
         never_on ("never_on"): Option<Vec<String>>,
     }
@@ -500,9 +526,13 @@ impl Default for Retry {
 
 wire_struct! {
     /// The contract type `budget_ref`.
+    #[derive(serde::Serialize, serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
     BudgetRef {
         /// `uuid`: a UUID in lower case
         budget_id ("budget_id"): Uuid,
+        #[serde(skip_serializing_if = "Option::is_none", default, deserialize_with = "ff_core::json::once")]
         /// `estimate?`: map from `dimension` to `amount`, at most 32
         estimate ("estimate"): Option<BTreeMap<String, i64>>,
     }
@@ -517,11 +547,17 @@ impl BudgetRef {
 
 wire_struct! {
     /// The contract type `quota_ref`.
+    #[derive(serde::Serialize, serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
     QuotaRef {
         /// `uuid`: a UUID in lower case
         quota_id ("quota_id"): Uuid,
+        #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 256))]
         /// `quota_key`: 1 to 256 bytes
         key ("key"): String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "openapi", schema(minimum = 1_i64, maximum = 9007199254740991_i64))]
         /// `amount?`: 1 to 9007199254740991
         weight ("weight"): Option<i64>,
     }
@@ -536,7 +572,12 @@ impl QuotaRef {
 
 wire_struct! {
     /// The contract type `stream_options`.
+    #[derive(Copy, serde::Serialize, serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
     StreamOptions {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "openapi", schema(minimum = 1_i64, maximum = 1000000_i64))]
         /// `frames_limit?`: 1 to 1000000
         max_frames ("max_frames"): Option<i64>,
     }
@@ -833,11 +874,17 @@ impl PassedValue {
 
 wire_struct! {
     /// When a member may run: after all, any or `k` of its edges.
+    #[derive(Copy, serde::Serialize, serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
     Inbound {
         /// `inbound_policy`: `all_of`, `any_of`, `quorum`
         policy ("policy"): InboundPolicy,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "openapi", schema(minimum = 1_i64, maximum = 100000_i64))]
         /// `quorum?`: 1 to 100000
         k ("k"): Option<i64>,
+        #[serde(skip_serializing_if = "Option::is_none")]
         /// `on_satisfied?`: `cancel_remaining`, `let_run`
         on_satisfied ("on_satisfied"): Option<OnSatisfied>,
     }
@@ -996,13 +1043,18 @@ impl Edge {
 
 wire_struct! {
     /// Why nothing of a flow may start any more.
+    #[derive(serde::Serialize, serde::Deserialize)]
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
     FlowStop {
         /// `cancel_policy`: `cancel_all`, `cancel_pending`, `let_active_finish`
         policy ("policy"): CancelPolicy,
+        #[cfg_attr(feature = "openapi", schema(min_length = 0, max_length = 4096))]
         /// `reason?`: 0 to 4096 bytes
         reason ("reason"): Option<String>,
+        #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 128))]
         /// `actor?`: 1 to 128 bytes
         actor ("actor"): Option<String>,
+        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 9007199254740991_i64))]
         /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
         at ("at"): i64,
     }
@@ -1137,9 +1189,12 @@ impl Child {
 
 wire_struct! {
     /// An edge a member waits for.
+    #[derive(serde::Serialize, serde::Deserialize)]
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
     Upstream {
         /// `execution_id`: a UUID in lower case
         execution_id ("execution_id"): ExecutionId,
+        #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 128))]
         /// `member_key`: 1 to 128 bytes
         key ("key"): String,
         /// `member_state`: `held`, `waiting`, `delayed`, `rate_limited`, `waiting_children`, `active`, `suspended`, `resumable`, `completed`, `failed`, `cancelled`, `expired`, `skipped`
@@ -1190,13 +1245,17 @@ impl ChildrenFacts {
 
 wire_struct! {
     /// A waitpoint as its owner sees it.
+    #[derive(serde::Serialize, serde::Deserialize)]
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
     OpenWaitpoint {
         /// `waitpoint_id`: a UUID in lower case
         waitpoint_id ("waitpoint_id"): WaitpointId,
+        #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 128))]
         /// `waitpoint_key`: 1 to 128 bytes
         key ("key"): String,
         /// `waitpoint_state`: `pending`, `active`, `closed`
         state ("state"): WaitpointState,
+        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 9007199254740991_i64))]
         /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
         expires_at ("expires_at"): Option<i64>,
     }
@@ -1211,9 +1270,13 @@ impl OpenWaitpoint {
 
 wire_struct! {
     /// Who may answer; no label means whoever holds the one token.
+    #[derive(serde::Serialize, serde::Deserialize)]
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
     ApproverState {
+        #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 128))]
         /// `approver?`: 1 to 128 bytes
         approver ("approver"): Option<String>,
+        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 9007199254740991_i64))]
         /// `count?`: 0 to 9007199254740991
         uses_left ("uses_left"): Option<i64>,
         /// `bool`: true or false
@@ -1299,19 +1362,26 @@ impl Suspension {
 
 wire_struct! {
     /// The contract type `past_suspension`.
+    #[derive(serde::Serialize, serde::Deserialize)]
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
     PastSuspension {
         /// `suspension_id`: a UUID in lower case
         suspension_id ("suspension_id"): SuspensionId,
         /// `suspension_reason`: `waiting_for_signal`, `waiting_for_approval`, `waiting_for_callback`, `waiting_for_tool_result`, `waiting_for_operator_review`, `paused_by_policy`, `paused_by_budget`, `step_boundary`, `manual_pause`
         reason ("reason"): SuspensionReason,
+        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 9007199254740991_i64))]
         /// `attempt_index`: 0 to 9007199254740991
         attempt_index ("attempt_index"): i64,
+        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 9007199254740991_i64))]
         /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
         suspended_at ("suspended_at"): i64,
+        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 9007199254740991_i64))]
         /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
         ended_at ("ended_at"): i64,
+        #[cfg_attr(feature = "openapi", schema(min_length = 0, max_length = 65536))]
         /// `text`: 0 to 65536 bytes
         cause ("cause"): String,
+        #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 128))]
         /// `actor?`: 1 to 128 bytes
         actor ("actor"): Option<String>,
     }
@@ -1454,9 +1524,13 @@ wire_struct! {
 
 wire_struct! {
     /// So many starts in a window: anywhere in it, or evenly spaced.
+    #[derive(Copy, serde::Serialize, serde::Deserialize)]
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
     QuotaRate {
+        #[cfg_attr(feature = "openapi", schema(minimum = 1_i64, maximum = 1000000_i64))]
         /// `rate_limit`: 1 to 1000000
         limit ("limit"): i64,
+        #[cfg_attr(feature = "openapi", schema(minimum = 1_i64, maximum = 2678400000_i64))]
         /// `window_ms`: 1 to 2678400000
         window_ms ("window_ms"): i64,
         /// `rate_mode`: `sliding`, `smooth`
@@ -1466,9 +1540,13 @@ wire_struct! {
 
 wire_struct! {
     /// So much weight in a window.
+    #[derive(Copy, serde::Serialize, serde::Deserialize)]
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
     QuotaWeights {
+        #[cfg_attr(feature = "openapi", schema(minimum = 1_i64, maximum = 9007199254740991_i64))]
         /// `amount`: 1 to 9007199254740991
         limit ("limit"): i64,
+        #[cfg_attr(feature = "openapi", schema(minimum = 1_i64, maximum = 2678400000_i64))]
         /// `window_ms`: 1 to 2678400000
         window_ms ("window_ms"): i64,
     }
@@ -1586,13 +1664,18 @@ wire_struct! {
 
 wire_struct! {
     /// How far one part of a quota is used under a key.
+    #[derive(Copy, serde::Serialize, serde::Deserialize)]
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
     QuotaUse {
         /// `quota_part`: `throttle`, `rate`, `concurrency`, `weighted`, `line`
         part ("part"): QuotaPart,
+        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 9007199254740991_i64))]
         /// `count`: 0 to 9007199254740991
         used ("used"): i64,
+        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 9007199254740991_i64))]
         /// `count`: 0 to 9007199254740991
         limit ("limit"): i64,
+        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 9007199254740991_i64))]
         /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
         next_at ("next_at"): Option<i64>,
     }
@@ -1607,15 +1690,21 @@ impl QuotaUse {
 
 wire_struct! {
     /// What a quota knows of one key.
+    #[derive(serde::Serialize, serde::Deserialize)]
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
     QuotaKeyState {
+        #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 256))]
         /// `quota_key`: 1 to 256 bytes
         key ("key"): String,
         /// `[quota_use]`
         parts ("parts"): Vec<QuotaUse>,
+        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 9007199254740991_i64))]
         /// `count`: 0 to 9007199254740991
         held ("held"): i64,
+        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 9007199254740991_i64))]
         /// `count`: 0 to 9007199254740991
         waiting ("waiting"): i64,
+        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 9007199254740991_i64))]
         /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
         throttled_until ("throttled_until"): Option<i64>,
     }
@@ -1714,9 +1803,12 @@ impl DimensionLimit {
 
 wire_struct! {
     /// The contract type `budget_scope`.
+    #[derive(serde::Serialize, serde::Deserialize)]
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
     BudgetScope {
         /// `scope_type`: `namespace`, `tenant`, `flow`, `lane`, `custom`
         r#type ("type"): ScopeType,
+        #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 256))]
         /// `scope_id?`: 1 to 256 bytes
         id ("id"): Option<String>,
     }
@@ -1804,17 +1896,25 @@ impl DimensionStatus {
 
 wire_struct! {
     /// What an operator did to a budget.
+    #[derive(serde::Serialize, serde::Deserialize)]
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
     BudgetAction {
+        #[cfg_attr(feature = "openapi", schema(min_length = 0, max_length = 65536))]
         /// `text`: 0 to 65536 bytes
         action ("action"): String,
+        #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 128))]
         /// `actor`: 1 to 128 bytes
         actor ("actor"): String,
+        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 9007199254740991_i64))]
         /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
         at ("at"): i64,
+        #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 64))]
         /// `dimension?`: 1 to 64 bytes
         dimension ("dimension"): Option<String>,
+        #[cfg_attr(feature = "openapi", schema(minimum = -9007199254740991_i64, maximum = 9007199254740991_i64))]
         /// `delta?`: -9007199254740991 to 9007199254740991
         delta ("delta"): Option<i64>,
+        #[cfg_attr(feature = "openapi", schema(min_length = 0, max_length = 4096))]
         /// `reason?`: 0 to 4096 bytes
         reason ("reason"): Option<String>,
     }
@@ -1829,9 +1929,13 @@ impl BudgetAction {
 
 wire_struct! {
     /// A period that ended, and what was used in it.
+    #[derive(serde::Serialize, serde::Deserialize)]
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
     BudgetPeriod {
+        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 9007199254740991_i64))]
         /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
         since ("since"): i64,
+        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 9007199254740991_i64))]
         /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
         ended_at ("ended_at"): i64,
         /// `free`: map from `dimension` to `count`, at most 32
@@ -2017,15 +2121,21 @@ wire_struct! {
 
 wire_struct! {
     /// What an attempt used of a budget's dimension, and what it was refused.
+    #[derive(serde::Serialize, serde::Deserialize)]
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
     LedgerLine {
+        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 9007199254740991_i64))]
         /// `attempt_index`: 0 to 9007199254740991
         attempt_index ("attempt_index"): i64,
         /// `budget_id`: a UUID in lower case
         budget_id ("budget_id"): BudgetId,
+        #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 64))]
         /// `dimension`: 1 to 64 bytes
         dimension ("dimension"): String,
+        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 9007199254740991_i64))]
         /// `count`: 0 to 9007199254740991
         accepted ("accepted"): i64,
+        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 9007199254740991_i64))]
         /// `count`: 0 to 9007199254740991
         refused ("refused"): i64,
     }
@@ -2161,9 +2271,13 @@ wire_struct! {
 
 wire_struct! {
     /// The contract type `failure`.
+    #[derive(serde::Serialize, serde::Deserialize)]
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
     Failure {
+        #[cfg_attr(feature = "openapi", schema(min_length = 0, max_length = 4096))]
         /// `reason`: 0 to 4096 bytes
         reason ("reason"): String,
+        #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 128))]
         /// `category`: 1 to 128 bytes
         category ("category"): String,
     }
@@ -2171,7 +2285,10 @@ wire_struct! {
 
 wire_struct! {
     /// The contract type `attempt`.
+    #[derive(serde::Serialize, serde::Deserialize)]
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
     Attempt {
+        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 9007199254740991_i64))]
         /// `attempt_index`: 0 to 9007199254740991
         index ("index"): i64,
         /// `attempt_id`: a UUID in lower case
@@ -2180,16 +2297,21 @@ wire_struct! {
         r#type ("type"): AttemptType,
         /// `attempt_state`: `started`, `suspended`, `succeeded`, `failed`, `cancelled`, `interrupted`, `timed_out`
         state ("state"): AttemptState,
+        #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 64))]
         /// `instance`: 1 to 64 bytes of `^[%w%._%-]+$`
         worker_instance ("worker_instance"): String,
+        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 9007199254740991_i64))]
         /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
         started_at ("started_at"): i64,
+        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 9007199254740991_i64))]
         /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
         ended_at ("ended_at"): Option<i64>,
+        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 9007199254740991_i64))]
         /// `epoch`: 0 to 9007199254740991
         lease_epoch ("lease_epoch"): i64,
         /// `failure?`
         failure ("failure"): Option<Failure>,
+        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 9007199254740991_i64))]
         /// `count`: 0 to 9007199254740991
         frames ("frames"): i64,
     }
@@ -2229,9 +2351,13 @@ wire_struct! {
 
 wire_struct! {
     /// The contract type `progress`.
+    #[derive(serde::Serialize, serde::Deserialize)]
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
     Progress {
+        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 100_i64))]
         /// `pct`: 0 to 100
         pct ("pct"): i64,
+        #[cfg_attr(feature = "openapi", schema(min_length = 0, max_length = 1024))]
         /// `progress_message?`: 0 to 1024 bytes
         message ("message"): Option<String>,
     }
@@ -2246,13 +2372,19 @@ impl Progress {
 
 wire_struct! {
     /// The contract type `operator_action`.
+    #[derive(serde::Serialize, serde::Deserialize)]
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
     OperatorAction {
+        #[cfg_attr(feature = "openapi", schema(min_length = 0, max_length = 65536))]
         /// `text`: 0 to 65536 bytes
         action ("action"): String,
+        #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 128))]
         /// `actor`: 1 to 128 bytes
         actor ("actor"): String,
+        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 9007199254740991_i64))]
         /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
         at ("at"): i64,
+        #[cfg_attr(feature = "openapi", schema(min_length = 0, max_length = 4096))]
         /// `reason?`: 0 to 4096 bytes
         reason ("reason"): Option<String>,
     }
@@ -2772,21 +2904,29 @@ wire_struct! {
 
 wire_struct! {
     /// How far the webhook of the last end is.
+    #[derive(serde::Serialize, serde::Deserialize)]
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
     WebhookStatus {
         /// `delivery_id`: a UUID in lower case. A webhook that is owed; the same in every try.
         delivery_id ("delivery_id"): Uuid,
         /// `webhook_state`: `pending`, `delivered`, `failed`
         state ("state"): WebhookState,
+        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 9007199254740991_i64))]
         /// `count`: 0 to 9007199254740991
         tries ("tries"): i64,
+        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 9007199254740991_i64))]
         /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
         owed_at ("owed_at"): i64,
+        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 9007199254740991_i64))]
         /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
         updated_at ("updated_at"): i64,
+        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 9007199254740991_i64))]
         /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
         next_at ("next_at"): Option<i64>,
+        #[cfg_attr(feature = "openapi", schema(minimum = 100_i64, maximum = 999_i64))]
         /// `http_status?`: 100 to 999
         status ("status"): Option<i64>,
+        #[cfg_attr(feature = "openapi", schema(min_length = 0, max_length = 512))]
         /// `webhook_error?`: 0 to 512 bytes
         error ("error"): Option<String>,
     }

@@ -100,12 +100,12 @@ pub struct WorkerConfig {
 
 /// The default of [`WorkerConfig::lease_ttl_ms`].
 pub const LEASE_TTL_MS: u64 = 30_000;
-const LEASE_TTL_MS_MIN: u64 = 1_000;
-const LEASE_TTL_MS_MAX: u64 = 3_600_000;
-const CAPABILITIES_MAX: usize = 64;
-const CAPABILITIES_BYTES_MAX: usize = 4_096;
+const LEASE_TTL_MS_MIN: u64 = ff_core::limits::LEASE_TTL_MS_MIN.unsigned_abs();
+const LEASE_TTL_MS_MAX: u64 = ff_core::limits::LEASE_TTL_MS_MAX.unsigned_abs();
+const CAPABILITIES_MAX: usize = ff_core::limits::CAPABILITIES_MAX as usize;
+const CAPABILITIES_BYTES_MAX: usize = ff_core::limits::CAPABILITY_BYTES_MAX;
 const SLOTS_MAX: usize = 4_096;
-const LANES_MAX: usize = 64;
+const LANES_MAX: usize = ff_core::limits::LANES_PER_WORKER_MAX as usize;
 
 impl WorkerConfig {
     /// A worker that talks to the Valkey server at `host` and `port` itself.

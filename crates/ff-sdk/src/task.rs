@@ -53,7 +53,7 @@ const REPEAT_FIRST: Duration = Duration::from_millis(50);
 const REPEAT_MAX: Duration = Duration::from_secs(2);
 
 /// The longest reason and category the engine takes, in bytes.
-const REASON_MAX: usize = 4_096;
+const REASON_MAX: usize = ff_core::limits::REASON_BYTES_MAX;
 const CATEGORY_MAX: usize = 128;
 
 /// What a task and its handler share.

@@ -7,7 +7,7 @@ use crate::payload::{self, Encoding};
 use crate::problem::Answer;
 
 /// The largest continuation.
-const CONTINUATION_MAX: usize = 256 * 1024;
+const CONTINUATION_MAX: usize = ff_core::limits::CONTINUATION_BYTES_MAX;
 
 /// The bytes to keep, and the name of their encoding.
 pub fn taken(value: Option<Box<RawValue>>, encoding: Option<Encoding>) -> Answer<(Option<Vec<u8>>, Option<String>)> {

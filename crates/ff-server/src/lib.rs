@@ -11,7 +11,6 @@ mod continuation;
 mod door;
 #[cfg(test)]
 mod error_pages;
-mod execution_body;
 mod fleet;
 mod form;
 mod line;
@@ -31,7 +30,7 @@ mod unread;
 mod webhooks;
 mod word;
 
-pub use access::{Access, ROUTES};
+pub use access::{Access, routes};
 pub use metrics::{Kind as MetricKind, METRICS, Metric, Source as MetricSource};
 pub use openapi::openapi_json;
 pub use serve::{Auth, CONNECTIONS_MAX, NotStarted, Server, ServerOptions};

@@ -1,33 +1,13 @@
 //! Bytes in JSON: any JSON value as the text it came with, or base64.
 
-use base64::Engine as _;
-use base64::alphabet;
-use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use ff_api::Payload;
 use ff_script::Bytes;
-use serde::Deserialize;
 use serde_json::value::RawValue;
-use utoipa::ToSchema;
 
 use crate::problem::{Answer, Problem};
 
-/// Standard base64; padding may be missing.
-const BASE64: GeneralPurpose = GeneralPurpose::new(
-    &alphabet::STANDARD,
-    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
-);
-
-/// The largest input and result.
-pub const PAYLOAD_MAX: usize = 1024 * 1024;
-
-/// How a field carries bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Encoding {
-    /// The field holds any JSON value.
-    Json,
-    /// The field holds base64 text.
-    Base64,
-}
+pub use ff_api::Encoding;
+pub use ff_core::limits::INPUT_BYTES_MAX as PAYLOAD_MAX;
 
 /// The bytes of a field and the name of their encoding, as stored. Nothing said is nothing stored; null that is called JSON
 /// is the JSON value null.
@@ -37,39 +17,18 @@ pub fn taken(
     encoding: Option<Encoding>,
     max: usize,
 ) -> Answer<(Option<Bytes>, Option<String>)> {
-    let bytes = match (&value, encoding) {
-        (None, None | Some(Encoding::Base64)) => None,
-        (None, Some(Encoding::Json)) => Some(b"null".to_vec()),
-        (Some(value), None | Some(Encoding::Json)) => Some(value.get().as_bytes().to_vec()),
-        (Some(value), Some(Encoding::Base64)) => {
-            let text: String =
-                serde_json::from_str(value.get()).map_err(|_| Problem::invalid(field, "must be base64 text"))?;
-            Some(BASE64.decode(text).map_err(|error| Problem::invalid(field, format!("is not base64: {error}")))?)
-        }
-    };
-    if bytes.as_ref().is_some_and(|bytes| bytes.len() > max) {
+    let payload = Payload::read(field, value.as_deref(), encoding)?;
+    if payload.as_ref().is_some_and(|payload| payload.bytes.len() > max) {
         return Err(Problem::too_large(field, max));
     }
-    let encoding = match encoding {
-        Some(Encoding::Base64) => Some("base64".to_owned()),
-        None | Some(Encoding::Json) => None,
-    };
-    Ok((bytes.map(Bytes), encoding))
+    let named = encoding.filter(|encoding| *encoding == Encoding::Base64);
+    Ok((payload.map(|payload| Bytes(payload.bytes)), named.map(|encoding| encoding.as_str().to_owned())))
 }
 
 /// A stored payload as a field and its encoding: JSON keeps its text, anything else is base64.
 pub fn shown(bytes: &[u8], encoding: &str) -> (Box<RawValue>, &'static str) {
-    if encoding == "json" {
-        if bytes.is_empty() {
-            return (RawValue::NULL.to_owned(), "json");
-        }
-        if let Some(json) = std::str::from_utf8(bytes).ok().and_then(|text| RawValue::from_string(text.to_owned()).ok())
-        {
-            return (json, "json");
-        }
-    }
-    let text = format!("\"{}\"", BASE64.encode(bytes));
-    (RawValue::from_string(text).expect("base64 in quotes is JSON"), "base64")
+    let (field, encoding) = Payload::stored(bytes.to_vec(), encoding).written();
+    (field, encoding.as_str())
 }
 
 /// A stored input as a field and its encoding. One that was not given is null and has none; the JSON value null has one.

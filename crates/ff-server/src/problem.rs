@@ -103,6 +103,15 @@ pub struct ItemProblem {
     retryable: bool,
 }
 
+impl From<ff_api::Invalid> for Problem {
+    fn from(invalid: ff_api::Invalid) -> Self {
+        match invalid.too_large {
+            Some(max) => Self::too_large(&invalid.field, max),
+            None => Self::invalid(invalid.field, invalid.problem),
+        }
+    }
+}
+
 impl Problem {
     /// A problem with a code of its own.
     pub fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {

@@ -13,11 +13,11 @@ use crate::body::unrepeated;
 use crate::problem::{Answer, Problem};
 
 /// The last time there is: 2^53 - 1.
-const TIME_MAX: i64 = 9_007_199_254_740_991;
+const TIME_MAX: i64 = ff_core::limits::TIME_MS_MAX;
 /// The last place of a list whose cursor is a number.
 pub const OFFSET_MAX: i64 = TIME_MAX;
 /// The longest page of a list.
-const LIST_MAX: i64 = 1000;
+const LIST_MAX: i64 = ff_core::limits::LIST_LIMIT_MAX;
 
 /// The parameters of a URL.
 pub struct Query<T>(pub T);
@@ -47,25 +47,6 @@ fn read<T: DeserializeOwned>(text: &str) -> Answer<T> {
             None => Problem::invalid("query", unrepeated(&text)),
         }
     })
-}
-
-/// The key of a request, when a header says it.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Header)]
-#[expect(dead_code, reason = "it describes a header")]
-pub struct IdempotencyHeader {
-    /// The same as `idempotency_key` in the body.
-    #[param(rename = "Idempotency-Key", min_length = 1, max_length = 256)]
-    idempotency_key: Option<String>,
-}
-
-/// The trace a submission belongs to.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Header)]
-#[expect(dead_code, reason = "it describes a header")]
-pub struct TraceHeader {
-    /// The W3C trace context, unless the body has a `trace_parent`; one that cannot be read is passed over.
-    traceparent: Option<String>,
 }
 
 /// Where a reader of a stream stands.

@@ -1,4 +1,4 @@
-//! The library's words in JSON: as text, and a wrong one is answered with those there are.
+//! Reads one of the library's words from a text of a query. A wrong one fails with those there are.
 
 use std::fmt::Display;
 
@@ -7,13 +7,8 @@ use ff_script::generated::{
     OnMemberFailure, OnSatisfied, OnSoft, ParentClose, PublicState, RateMode, ResetType, Role, ScopeType,
     SuspensionReason, TimeoutBehavior,
 };
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::problem::{Answer, Problem};
-
-/// A value that is one of a few words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Word<T>(pub T);
 
 /// A set of words.
 pub trait Words: Copy + Display + 'static {
@@ -64,22 +59,4 @@ pub fn one_of<T: Words>(field: &str, text: &str, words: &[T]) -> Answer<T> {
 
 fn listed<T: Words>(words: &[T]) -> String {
     words.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
-}
-
-impl<T: Words> Serialize for Word<T> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&self.0)
-    }
-}
-
-impl<'de, T: Words> Deserialize<'de> for Word<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        T::ALL
-            .iter()
-            .copied()
-            .find(|word| word.to_string() == text)
-            .map(Self)
-            .ok_or_else(|| serde::de::Error::custom(format_args!("unknown word, expected one of {}", listed(T::ALL))))
-    }
 }

@@ -37,6 +37,11 @@ pub const QUICK: &[Need] = &[
     Need { package: "bsdutils", found: || asked(&["script", "--version"]), in_backports: false },
 ];
 
+/// The store alone, and what asks it: all a measurement needs.
+pub fn store() -> impl Iterator<Item = &'static Need> {
+    QUICK.iter().filter(|need| need.package.starts_with("valkey"))
+}
+
 /// What the other tiers run on top of it.
 pub const WIDE: &[Need] = &[Need { package: "redis-server", found: || server(Flavour::Redis), in_backports: false }];
 

@@ -17,6 +17,6 @@ pub mod tier;
 pub use binary::{Flavour, ServerBinary};
 pub use cluster::{ClusterOptions, Member, SlotMigration, TestCluster};
 pub use in_lists::in_lists;
-pub use install::{Need, QUICK, WIDE, install};
+pub use install::{Need, QUICK, WIDE, install, store};
 pub use server::{Aof, Options, TestServer};
 pub use small_disk::SmallDisk;

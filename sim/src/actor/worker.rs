@@ -115,7 +115,7 @@ impl Worker {
 
     /// Says something under a fence; answers whether the worker thinks it is done with it.
     fn use_fence(&self, held: &Held, scene: &mut Scene<'_>) -> bool {
-        let (id, fence) = held.clone();
+        let (id, fence) = *held;
         if scene.rng.percent(self.spawns) {
             return Self::family(id, fence, scene);
         }
@@ -362,7 +362,7 @@ impl Worker {
 
     /// An old fence, sometimes with a part of the current one.
     fn exhume(&self, scene: &mut Scene<'_>) -> Held {
-        let (id, mut fence) = scene.rng.pick(&self.graves).clone();
+        let (id, mut fence) = *scene.rng.pick(&self.graves);
         let newer =
             self.held.iter().chain(&self.graves).find(|(other, f)| *other == id && f.lease_epoch > fence.lease_epoch);
         if let Some((_, newer)) = newer {
@@ -379,14 +379,14 @@ impl Worker {
     fn renew_all(&self, scene: &mut Scene<'_>) {
         let mut known = BTreeSet::new();
         for (id, fence) in self.held.iter().filter(|(id, _)| known.insert(*id)) {
-            scene.tell(*id, RenewLease::new(*id, fence.clone()));
+            scene.tell(*id, RenewLease::new(*id, *fence));
         }
     }
 
     fn complete_all(&mut self, scene: &mut Scene<'_>) {
         let mut known = BTreeSet::new();
         for (id, fence) in std::mem::take(&mut self.held) {
-            self.bury((id, fence.clone()));
+            self.bury((id, fence));
             if known.insert(id) {
                 let result = submitter::draw_bytes(scene.rng);
                 scene.tell(id, CompleteExecution { result, ..CompleteExecution::new(id, fence) });
@@ -399,7 +399,7 @@ impl Worker {
             return if scene.rng.percent(60) { self.renew_all(scene) } else { self.complete_all(scene) };
         }
         let at = scene.rng.below(self.held.len());
-        let held = self.held[at].clone();
+        let held = self.held[at];
         if self.use_fence(&held, scene) {
             self.held.remove(at);
             self.bury(held);
@@ -599,7 +599,7 @@ impl Actor for Worker {
                     cancel_requested, yield_requested, ..
                 })),
             ) => {
-                let (id, fence) = (call.execution_id, call.fence.clone());
+                let (id, fence) = (call.execution_id, call.fence);
                 if *cancel_requested && scene.rng.percent(60) {
                     scene.tell(id, CancelAttempt::new(id, fence));
                     self.drop_held(id);
@@ -623,14 +623,14 @@ impl Actor for Worker {
                 Outcome::Reply(Reply::SuspendExecution(SuspendExecutionReply::Suspended { .. })),
             ) => hand_out(call.execution_id, &call.waitpoints, scene),
             (Request::SpawnChildren(call), Outcome::Reply(_)) if scene.rng.percent(75) => {
-                let (id, fence) = (call.execution_id, call.fence.clone());
+                let (id, fence) = (call.execution_id, call.fence);
                 let wait_id = SuspensionId::from_uuid(scene.rng.uuid());
                 scene.tell(id, WaitChildren { aside: None, execution_id: id, fence, wait_id });
                 self.drop_held(id);
             }
             (Request::WaitChildren(call), Outcome::Reply(Reply::WaitChildren(WaitChildrenReply::Ended { .. }))) => {
                 // The lease goes on; so does the worker.
-                let held = (call.execution_id, call.fence.clone());
+                let held = (call.execution_id, call.fence);
                 self.graves.retain(|grave| *grave != held);
                 self.held.push(held);
             }
@@ -639,7 +639,7 @@ impl Actor for Worker {
                 Outcome::Reply(Reply::SuspendExecution(SuspendExecutionReply::AlreadySatisfied { .. })),
             ) => {
                 // The lease goes on; so does the worker.
-                let held = (call.execution_id, call.fence.clone());
+                let held = (call.execution_id, call.fence);
                 self.graves.retain(|grave| *grave != held);
                 self.held.push(held);
             }

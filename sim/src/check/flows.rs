@@ -241,7 +241,7 @@ impl Checker {
             let Some(new) = new.filter(|new| new.key == member.key) else {
                 return Err(Violation::new(8, format!("{flow_id} has a member nobody added: {}", member.key)));
             };
-            book.members.insert(member.execution_id, new.inbound.clone());
+            book.members.insert(member.execution_id, new.inbound);
             let hidden = Hidden { flow_id, submission: new.submission.clone(), made_at: step.now };
             self.hidden.insert(member.execution_id, hidden);
         }

@@ -65,7 +65,7 @@ pub async fn count(store: &Store) -> Result<Vec<Cost>> {
         };
         let task = tasks.first().ok_or_else(|| anyhow::anyhow!("nothing was claimed"))?;
         let (execution_id, fence) = (task.execution_id, fence_of(task));
-        let renew = RenewLease { execution_id, fence: fence.clone(), lease_ttl_ms: None };
+        let renew = RenewLease { execution_id, fence, lease_ttl_ms: None };
         let renew = client.call_counted(Route::Execution(0), &renew).await?;
         let complete = CompleteExecution { execution_id, fence, result: None, result_encoding: None };
         let complete = client.call_counted(Route::Execution(0), &complete).await?;

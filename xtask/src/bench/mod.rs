@@ -137,6 +137,9 @@ pub struct RivalsPart {
 pub fn run(root: &Path, bench: &Bench) -> Result<()> {
     #[cfg(feature = "engine")]
     if !cfg!(debug_assertions) {
+        for (_, found) in ff_testkit::install(ff_testkit::store()) {
+            found?;
+        }
         return match bench {
             Bench::Engine(options) => engine::run(root, options),
             Bench::Sdk(options) => sdk::run(root, options),

@@ -17,6 +17,8 @@ pub struct Library {
     pub types: Vec<NamedType>,
     /// In declaration order.
     pub errors: Vec<ErrorDeclaration>,
+    /// Every bound by its name.
+    pub limits: BTreeMap<String, i64>,
 }
 
 /// One function.
@@ -135,7 +137,8 @@ pub fn load(source: &Source) -> Result<Library> {
     }
     let contracts: Vec<Table> = define.get::<Function>("contracts").and_then(|list| list.call(())).plain()?;
     let functions = contracts.iter().map(read_function).collect::<Result<Vec<_>>>()?;
-    let library = Library { functions, types, errors };
+    let limits = module("lib.limits")?.pairs().collect::<mlua::Result<_>>().plain().context("lib.limits")?;
+    let library = Library { functions, types, errors, limits };
     check(&library)?;
     Ok(library)
 }
@@ -368,8 +371,9 @@ mod tests {
         let function = format!("local define = require \"lib.define\"\ndefine.fn {{ {function} }}");
         load(&Source {
             modules: vec![
-                module("manifest", r#"return { "lib.define", "lib.types", "lib.errors", "a.b" }"#),
+                module("manifest", r#"return { "lib.define", "lib.limits", "lib.types", "lib.errors", "a.b" }"#),
                 module("lib.define", DEFINE),
+                module("lib.limits", "return { name_max = 7 }"),
                 module("lib.types", TYPES),
                 module("lib.errors", ERRORS),
                 module("a.b", &function),

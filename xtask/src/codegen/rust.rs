@@ -18,6 +18,31 @@ const CORE_WORDS: [(&str, &str); 6] = [
     ("public_state", "PublicState"),
 ];
 
+/// Structs that the HTTP API takes as they are, and shows: they also become JSON and describe themselves.
+const TAKEN: [&str; 7] = ["fence", "backoff", "retry", "budget_ref", "quota_ref", "stream_options", "inbound"];
+
+/// Structs that the HTTP API only shows as they are. A client passes over fields of theirs that it does not know.
+const SHOWN: [&str; 18] = [
+    "failure",
+    "attempt",
+    "progress",
+    "operator_action",
+    "flow_stop",
+    "upstream",
+    "quota_rate",
+    "quota_weights",
+    "quota_use",
+    "quota_key_state",
+    "open_waitpoint",
+    "past_suspension",
+    "approver_state",
+    "webhook_status",
+    "budget_action",
+    "budget_period",
+    "ledger_line",
+    "budget_scope",
+];
+
 /// Most arguments a generated constructor takes; beyond them names are worth more than brevity.
 const NEW_ARGS_MAX: usize = 7;
 
@@ -169,7 +194,11 @@ fn write_type(out: &mut String, library: &Library, ty: &NamedType, name: &str) {
         }
         Shape::Struct { fields } => {
             writeln!(out, "wire_struct! {{\n    /// {doc}").expect("memory");
-            write_fields(out, library, name, fields);
+            if TAKEN.contains(&ty.name.as_str()) || SHOWN.contains(&ty.name.as_str()) {
+                write_api_fields(out, library, name, fields, TAKEN.contains(&ty.name.as_str()));
+            } else {
+                write_fields(out, library, name, fields);
+            }
             let fields: Vec<&Field> = fields.iter().collect();
             write_new(out, library, name, &fields);
         }
@@ -183,6 +212,69 @@ fn write_fields(out: &mut String, library: &Library, name: &str, fields: &[Field
         write_field(out, library, field);
     }
     out.push_str("    }\n}\n");
+}
+
+/// The fields of a struct that the HTTP API takes and shows.
+fn write_api_fields(out: &mut String, library: &Library, name: &str, fields: &[Field], taken: bool) {
+    let copied = if fields.iter().all(|field| is_copied(library, &field.ty)) { "Copy, " } else { "" };
+    writeln!(out, "    #[derive({copied}serde::Serialize, serde::Deserialize)]").expect("memory");
+    if taken {
+        out.push_str("    #[serde(deny_unknown_fields)]\n");
+    }
+    out.push_str("    #[cfg_attr(feature = \"openapi\", derive(utoipa::ToSchema))]\n");
+    writeln!(out, "    {name} {{").expect("memory");
+    for field in fields {
+        if taken && field.ty.is_optional() {
+            let once =
+                if is_map(library, &field.ty) { ", default, deserialize_with = \"ff_core::json::once\"" } else { "" };
+            writeln!(out, "        #[serde(skip_serializing_if = \"Option::is_none\"{once})]").expect("memory");
+        }
+        if let Some(bounds) = schema_bounds(library, &field.ty) {
+            writeln!(out, "        #[cfg_attr(feature = \"openapi\", schema({bounds}))]").expect("memory");
+        }
+        write_field(out, library, field);
+    }
+    out.push_str("    }\n}\n");
+}
+
+/// True for a type whose values are small and plain.
+fn is_copied(library: &Library, ty: &TypeExpr) -> bool {
+    match ty {
+        TypeExpr::Optional(inner) => is_copied(library, inner),
+        TypeExpr::List(_) | TypeExpr::Map(..) => false,
+        TypeExpr::Named(name) => library.named(name).is_some_and(|named| {
+            matches!(named.shape, Shape::Bool | Shape::Int { .. } | Shape::Uuid { .. } | Shape::Enum { .. })
+        }),
+    }
+}
+
+/// True for a map, optional or not.
+fn is_map(library: &Library, ty: &TypeExpr) -> bool {
+    match ty {
+        TypeExpr::Optional(inner) => is_map(library, inner),
+        TypeExpr::List(_) => false,
+        TypeExpr::Map(..) => true,
+        TypeExpr::Named(name) => library.named(name).is_some_and(|named| matches!(named.shape, Shape::Map { .. })),
+    }
+}
+
+/// The bounds of a field as an OpenAPI document says them.
+fn schema_bounds(library: &Library, ty: &TypeExpr) -> Option<String> {
+    let inner = if let TypeExpr::Optional(inner) = ty { inner } else { ty };
+    let TypeExpr::Named(name) = inner else { return None };
+    let bounds: Vec<String> = match &library.named(name)?.shape {
+        Shape::Int { min, max, rust: None } => {
+            let bound = |word: &str, at: &Option<i64>| at.map(|at| format!("{word} = {at}_i64"));
+            [bound("minimum", min), bound("maximum", max)].into_iter().flatten().collect()
+        }
+        Shape::Text { min, max, rust: None, .. } => {
+            let bound = |word: &str, at: &Option<i64>| at.map(|at| format!("{word} = {at}"));
+            [bound("min_length", min), bound("max_length", max)].into_iter().flatten().collect()
+        }
+        Shape::List { max, .. } => max.map(|max| format!("max_items = {max}")).into_iter().collect(),
+        _ => Vec::new(),
+    };
+    (!bounds.is_empty()).then(|| bounds.join(", "))
 }
 
 fn write_field(out: &mut String, library: &Library, field: &Field) {

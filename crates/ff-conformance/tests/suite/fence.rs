@@ -105,7 +105,7 @@ const WHILE_RUNNING: [&str; 6] =
 async fn all_refused(store: &Arc<Store>, id: ExecutionId, fence: &Fence, code: ErrorCode, why: &str) {
     let before = store.dump().await;
     for (name, write) in WRITES {
-        assert_eq!(write(store.clone(), id, fence.clone()).await, Err(code), "{name} {why}");
+        assert_eq!(write(store.clone(), id, *fence).await, Err(code), "{name} {why}");
     }
     assert_eq!(store.dump().await, before, "a refused write {why} leaves nothing behind");
 }
@@ -132,10 +132,10 @@ for_each_host! {
         let task = store.start("mail", "w1").await;
         let right = task.fence();
         let wrong = [
-            Fence { attempt_id: AttemptId::from_uuid(store.uuid(0)), ..right.clone() },
-            Fence { lease_id: LeaseId::from_uuid(store.uuid(0)), ..right.clone() },
-            Fence { lease_epoch: right.lease_epoch - 1, ..right.clone() },
-            Fence { lease_epoch: right.lease_epoch + 1, ..right.clone() },
+            Fence { attempt_id: AttemptId::from_uuid(store.uuid(0)), ..right },
+            Fence { lease_id: LeaseId::from_uuid(store.uuid(0)), ..right },
+            Fence { lease_epoch: right.lease_epoch - 1, ..right },
+            Fence { lease_epoch: right.lease_epoch + 1, ..right },
         ];
         for fence in &wrong {
             all_refused(&store, task.execution_id, fence, ErrorCode::StaleLease, "with a wrong part").await;
@@ -189,19 +189,19 @@ for_each_host! {
         for (name, write) in WRITES.into_iter().filter(|(name, _)| !WHILE_RUNNING.contains(name)) {
             let task = store.start_with(Submission { kind: name.into(), ..store.submission(name) }, "w1").await;
             let (id, fence) = (task.execution_id, task.fence());
-            let first = write(store.clone(), id, fence.clone()).await.unwrap();
+            let first = write(store.clone(), id, fence).await.unwrap();
             assert!(!first.contains("eplayed: true") && first != "Replayed", "{name}: {first}");
             store.advance(7);
             let before = store.dump().await;
             for _ in 0..2 {
-                assert_eq!(write(store.clone(), id, fence.clone()).await, Ok(again(name, &first)), "{name}");
+                assert_eq!(write(store.clone(), id, fence).await, Ok(again(name, &first)), "{name}");
             }
             assert_eq!(store.dump().await, before, "a repeated {name} writes nothing");
             // Another way to end the same lease is no repetition.
             for (other, write) in WRITES {
                 let same = other.trim_end_matches(" many").trim_end_matches(" for good") == name.trim_end_matches(" many").trim_end_matches(" for good");
                 if !same {
-                    assert_eq!(write(store.clone(), id, fence.clone()).await, Err(ErrorCode::ExecutionNotActive), "{other} after {name}");
+                    assert_eq!(write(store.clone(), id, fence).await, Err(ErrorCode::ExecutionNotActive), "{other} after {name}");
                 }
             }
             assert_eq!(store.dump().await, before);

@@ -623,9 +623,9 @@ for_each_host! {
         let token = "a".repeat(64);
         let mut waitpoint = NewWaitpoint::new(waitpoint_id, "door".into(), vec![Token::new(token.clone())]);
         waitpoint.expires_in_ms = Some(5_000);
-        store.ask(&CreateWaitpoint { execution_id, fence: fence.clone(), waitpoint }).await.unwrap();
+        store.ask(&CreateWaitpoint { execution_id, fence, waitpoint }).await.unwrap();
         let children = vec![NewChild::new(store.submission("child"))];
-        store.ask(&SpawnChildren { children, execution_id, fence: fence.clone() }).await.unwrap();
+        store.ask(&SpawnChildren { children, execution_id, fence }).await.unwrap();
         let wait_id = ff_core::types::SuspensionId::from_uuid(store.uuid(0));
         store.ask(&WaitChildren { aside: None, execution_id, fence, wait_id }).await.unwrap();
         store.assert_sound().await;

@@ -121,7 +121,7 @@ for_each_host! {
             assert_eq!(store.ask(&longer).await, Ok(CancelExecutionReply::Requested { cancel_by: store.now() + 500 }));
             let shorter = CancelExecution { grace_ms: Some(300), ..cancel };
             assert_eq!(store.ask(&shorter).await, Ok(CancelExecutionReply::Requested { cancel_by: store.now() + 300 }));
-            let RenewLeaseReply::Renewed { cancel_requested, .. } = store.ask(&RenewLease::new(id, fence.clone())).await.unwrap();
+            let RenewLeaseReply::Renewed { cancel_requested, .. } = store.ask(&RenewLease::new(id, fence)).await.unwrap();
             assert!(cancel_requested);
             let outcome = match answer {
                 "cancel" => { store.ask(&CancelAttempt::new(id, fence)).await.unwrap(); Outcome::Cancelled }

@@ -629,7 +629,7 @@ async fn against_a_log(store: &Store, seed: u64) {
         weighted: rng.random::<bool>().then_some(QuotaWeights { limit: 9, window_ms: 900 }),
         ..quota(store)
     };
-    let rate = definition.rate.clone().unwrap();
+    let rate = definition.rate.unwrap();
     let spacing = (rate.window_ms + rate.limit - 1) / rate.limit;
     let id = create(store, definition.clone()).await;
     let mut log: BTreeMap<Uuid, Start> = BTreeMap::new();

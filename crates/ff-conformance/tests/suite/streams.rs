@@ -294,10 +294,10 @@ for_each_host! {
             match end {
                 "complete" => store.complete(&task).await,
                 "fail" => { store.fail(&task, "net").await; }
-                "cancel" => { store.ask(&CancelAttempt::new(id, fence.clone())).await.unwrap(); }
+                "cancel" => { store.ask(&CancelAttempt::new(id, fence)).await.unwrap(); }
                 "operator" => { store.ask(&CancelExecution::new("op".into(), id)).await.unwrap(); }
-                "delay" => { store.ask(&DelayExecution { delay_ms: Some(5), ..DelayExecution::new(id, fence.clone()) }).await.unwrap(); }
-                "yield" => { store.ask(&YieldExecution { execution_id: id, fence: fence.clone() }).await.unwrap(); }
+                "delay" => { store.ask(&DelayExecution { delay_ms: Some(5), ..DelayExecution::new(id, fence) }).await.unwrap(); }
+                "yield" => { store.ask(&YieldExecution { execution_id: id, fence }).await.unwrap(); }
                 "lose" => { store.advance(LEASE_MS - 10); store.fire_all().await; }
                 "revoke" => { store.ask(&RevokeLease::new("op".into(), id)).await.unwrap(); }
                 "suspension" => {

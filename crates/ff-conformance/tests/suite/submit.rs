@@ -77,7 +77,7 @@ for_each_host! {
 
     async fn a_lane_gives_the_policy_its_executions_do_not_have(store) {
         let fixed = Backoff { delay_ms: Some(77), ..Backoff::new(BackoffType::Fixed) };
-        let of_lane = Retry { max_attempts: Some(9), backoff: Some(fixed.clone()), jitter: Some(Jitter::None), retry_on: None, never_on: Some(vec!["auth".into()]) };
+        let of_lane = Retry { max_attempts: Some(9), backoff: Some(fixed), jitter: Some(Jitter::None), retry_on: None, never_on: Some(vec!["auth".into()]) };
         let lane = LaneDefinition { retry: Some(of_lane.clone()), attempt_timeout_ms: Some(1_234), retention_ms: Some(5_678), ..plain_lane() };
         store.install_lane(NAMESPACE, LANE, lane).await;
         let silent = store.describe(store.submit_kind("mail").await).await;

@@ -30,7 +30,7 @@ const AFTER_FAILURE: Duration = Duration::from_millis(500);
 const NOTES: usize = 6;
 /// What is under way when the engine stops may take so long.
 const GRACE: Duration = Duration::from_secs(2);
-const ERROR_BYTES_MAX: usize = 512;
+const ERROR_BYTES_MAX: usize = ff_core::limits::WEBHOOK_ERROR_BYTES_MAX;
 
 /// Who carries webhooks to their receivers.
 #[async_trait]

@@ -103,7 +103,7 @@ impl Operations {
         for child in &mut children {
             self.attach_budgets(&mut child.submission, &[]).await?;
         }
-        let mut call = SpawnChildren { children, execution_id: parent, fence: fence.clone() };
+        let mut call = SpawnChildren { children, execution_id: parent, fence: *fence };
         let mut tries = 1;
         let items = loop {
             let error = match self.client.call(route, &call).await {

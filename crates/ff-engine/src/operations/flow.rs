@@ -84,6 +84,18 @@ impl NewFlow {
         self
     }
 
+    /// Derives its id from its namespace and a key; submitting the same flow with the key again returns the first one.
+    #[must_use]
+    pub fn with_key(mut self, key: &str) -> Self {
+        let digest = Sha256::new().chain_update(&self.fields.namespace).chain_update(b"/").chain_update(key).finalize();
+        let mut spread = [0_u8; 16];
+        // The other half of the digest: keyed flows spread over all partitions.
+        spread.copy_from_slice(&digest[16..]);
+        let id = derived_id(&Uuid::from_bytes(spread), &[b"flow", self.fields.namespace.as_bytes(), key.as_bytes()]);
+        self.fields.flow_id = FlowId::from_uuid(*id.as_uuid());
+        self
+    }
+
     /// Tells this address when it has ended.
     #[must_use]
     pub fn with_completion_webhook(mut self, url: impl Into<String>) -> Self {
@@ -392,7 +404,7 @@ fn prepared(flow: FlowId, member: &mut NewMember, defaults: &Defaults) -> wire::
     wire::NewMember {
         key: member.key.clone(),
         submission,
-        inbound: member.inbound.clone(),
+        inbound: member.inbound,
         nested: member.flow.as_ref().map(|nested| nested.fields.flow_id),
     }
 }
@@ -405,7 +417,7 @@ fn merged_retry(own: Option<wire::Retry>, of_flow: Option<&wire::Retry>) -> Opti
         (None, Some(of_flow)) => Some(of_flow.clone()),
         (Some(own), Some(of_flow)) => Some(wire::Retry {
             max_attempts: own.max_attempts.or(of_flow.max_attempts),
-            backoff: own.backoff.or_else(|| of_flow.backoff.clone()),
+            backoff: own.backoff.or(of_flow.backoff),
             jitter: own.jitter.or(of_flow.jitter),
             retry_on: own.retry_on.or_else(|| of_flow.retry_on.clone()),
             never_on: own.never_on.or_else(|| of_flow.never_on.clone()),

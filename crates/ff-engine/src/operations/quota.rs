@@ -217,7 +217,7 @@ impl Operations {
         quota_id: QuotaPolicyId,
         key: &str,
     ) -> Result<(Option<Uuid>, i64), Error> {
-        let call = QuotaHolder { execution_id, fence: fence.clone(), key: key.to_owned(), quota_id };
+        let call = QuotaHolder { execution_id, fence: *fence, key: key.to_owned(), quota_id };
         Ok(match self.client.call(self.client.route_of(&execution_id), &call).await? {
             QuotaHolderReply::Held { holder_id, now } => (Some(holder_id), now),
             QuotaHolderReply::Free { now } => (None, now),

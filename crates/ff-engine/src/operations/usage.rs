@@ -99,7 +99,7 @@ impl Operations {
     ) -> Result<UsageAnswer, Error> {
         // A report whose answer is lost is sent again: it counts once under the key it has then, too.
         let dedup_key = dedup_key.or_else(|| Some(Uuid::now_v7().to_string()));
-        let call = NoteUsage { dedup_key, ..NoteUsage::new(budget_id, dimensions, execution_id, fence.clone()) };
+        let call = NoteUsage { dedup_key, ..NoteUsage::new(budget_id, dimensions, execution_id, *fence) };
         self.note_usage(call).await
     }
 
@@ -117,7 +117,7 @@ impl Operations {
             // A reservation is settled once: its id is the key.
             dedup_key: Some(format!("reservation:{reservation_id}")),
             reservation_id: Some(reservation_id),
-            ..NoteUsage::new(budget_id, dimensions, execution_id, fence.clone())
+            ..NoteUsage::new(budget_id, dimensions, execution_id, *fence)
         };
         self.note_usage(call).await
     }
@@ -179,7 +179,7 @@ impl Operations {
         reservation_id: Uuid,
         dimensions: BTreeMap<String, i64>,
     ) -> Result<Reserved, Error> {
-        let call = HoldBudget { budget_id, execution_id, fence: fence.clone() };
+        let call = HoldBudget { budget_id, execution_id, fence: *fence };
         let HoldBudgetReply::Held { holder_id } = self.client.call(self.client.route_of(&execution_id), &call).await?;
         let holder = Some(BudgetHolder { execution_id, holder_id });
         self.reserved(ReserveBudget { budget_id, dimensions, holder, reservation_id, ttl_ms: None }).await
@@ -219,7 +219,7 @@ impl Operations {
     pub async fn check_lease(&self, execution_id: ExecutionId, fence: &Fence) -> Result<(), Error> {
         // Its quotas are of no interest here; asking for one is the call that only looks.
         let nobody = QuotaPolicyId::from_uuid(Uuid::nil());
-        let call = QuotaHolder { execution_id, fence: fence.clone(), key: "-".to_owned(), quota_id: nobody };
+        let call = QuotaHolder { execution_id, fence: *fence, key: "-".to_owned(), quota_id: nobody };
         self.client.call(self.client.route_of(&execution_id), &call).await.map(|_| ())
     }
 

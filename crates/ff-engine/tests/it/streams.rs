@@ -115,7 +115,7 @@ on_both_hosts! {
                 let at_once = if writer % 2 == 0 { 1 } else { 150 };
                 for batch in 0..300 / at_once {
                     let frames = (0..at_once).map(|n| frame(format!("{writer} {}", batch * at_once + n))).collect();
-                    streams.append(id, fence.clone(), frames, None, None).await.unwrap();
+                    streams.append(id, fence, frames, None, None).await.unwrap();
                 }
             })
         });
@@ -403,7 +403,7 @@ on_both_hosts! {
             tokio::spawn(async move {
                 for n in 0..15 {
                     let patch = framed(FrameMode::Summary, format!(r#"{{"gone": null, "{name}": {{"{n}": {n}}}}}"#));
-                    streams.append(id, fence.clone(), vec![frame("beside"), patch], None, None).await.unwrap();
+                    streams.append(id, fence, vec![frame("beside"), patch], None, None).await.unwrap();
                 }
             })
         });

@@ -138,7 +138,7 @@ on_both_hosts! {
 
         let request = Some(Uuid::now_v7());
         let spec = WaitpointSpec { approvers: vec!["ann".to_owned(), "bob".to_owned()], uses: Some(1), ..named("early") };
-        let create = async |request| waitpoints.create(id, fence.clone(), None, &spec, request).await;
+        let create = async |request| waitpoints.create(id, fence, None, &spec, request).await;
         let first = create(request).await.unwrap();
         assert_eq!(texts(&[create(request).await.unwrap()]), texts(std::slice::from_ref(&first)));
         // Another request is another waitpoint, and this name is taken.
@@ -251,7 +251,7 @@ on_both_hosts! {
         let waitpoints = waitpoints(&engine, &keys_in(directory.path()));
         let task = running(&engine, "agent").await;
         let (id, fence) = (task.execution_id, fence_of(&task));
-        let create = async |key: &str| waitpoints.create(id, fence.clone(), None, &named(key), None).await.unwrap();
+        let create = async |key: &str| waitpoints.create(id, fence, None, &named(key), None).await.unwrap();
         let deliver = async |opened: &OpenedWaitpoint| waitpoints.deliver(id, opened.waitpoint_id, only(opened), signal("go")).await;
 
         let old = create("old").await;
@@ -295,7 +295,7 @@ on_both_hosts! {
             }
         });
         for n in 0..40 {
-            let opened = waitpoints.create(id, fence.clone(), None, &named(&format!("n{n}")), None).await.unwrap();
+            let opened = waitpoints.create(id, fence, None, &named(&format!("n{n}")), None).await.unwrap();
             waitpoints.deliver(id, opened.waitpoint_id, only(&opened), signal("go")).await.unwrap();
         }
         rotate.await.unwrap();

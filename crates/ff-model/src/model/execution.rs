@@ -385,7 +385,7 @@ impl Execution {
     ) {
         let current = self.current_attempt().unwrap_or_else(|| panic!("{} has no attempt to end", self.id));
         if let Some(running) = self.running() {
-            self.past = Some((running.fence.clone(), ending));
+            self.past = Some((running.fence, ending));
         }
         self.waits.close("attempt_ended", now, |_, _| true);
         if let Stage::Suspended(suspended) = &self.stage {

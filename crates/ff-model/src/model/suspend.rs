@@ -252,7 +252,7 @@ impl Execution {
     fn set_aside(&mut self, wait: Suspension, now: i64) {
         let running = self.running().expect("only a running attempt is set aside");
         let paused = Paused {
-            fence: running.fence.clone(),
+            fence: running.fence,
             instance: running.instance.clone(),
             index: running.index,
             kind: running.kind,
@@ -260,7 +260,7 @@ impl Execution {
             time_left: running.timeout_at.map(|at| (at - now).max(1)),
             cancel: running.cancel.clone(),
         };
-        self.past = Some((paused.fence.clone(), Ending::Suspended));
+        self.past = Some((paused.fence, Ending::Suspended));
         self.lost_in_a_row = 0;
         self.stage = Stage::Suspended(Box::new(Suspended { paused, wait }));
     }

@@ -72,7 +72,7 @@ impl Memory {
             if let Some(running) = execution.running() {
                 let fences = self.fences.entry(execution.id).or_default();
                 if fences.last() != Some(&running.fence) {
-                    fences.push(running.fence.clone());
+                    fences.push(running.fence);
                 }
             }
             if let Some(grant) = execution.waiting().and_then(|w| w.grant.as_ref())
@@ -124,7 +124,7 @@ impl Memory {
             Proof::Current => {}
             Proof::Old(pick) => {
                 if let Some(past) = self.fences.get(&id).filter(|past| !past.is_empty()) {
-                    fence = past[usize::from(pick.0) % past.len()].clone();
+                    fence = past[usize::from(pick.0) % past.len()];
                 }
             }
             Proof::Wrong(0) => fence.lease_epoch += 1,

@@ -87,7 +87,7 @@ on_both_hosts! {
         assert!(late.contains(&code), "{code:?}");
         let code = refused(operations.settle_reservation(budget, reservation, tokens(30)).await);
         assert_eq!(code, ErrorCode::ReservationNotFound);
-        let code = refused(operations.complete(id, fence.clone(), None).await);
+        let code = refused(operations.complete(id, fence, None).await);
         assert!(late.contains(&code), "{code:?}");
 
         assert_eq!(stands(&kit, budget).await, (5, 20, 1));

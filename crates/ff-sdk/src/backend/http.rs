@@ -1,6 +1,7 @@
 //! The engine behind `ff server`: the worker protocol and the execution routes over HTTP.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fmt::Display;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,6 +9,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use ff_api::Operation;
+use ff_api::executions::SubmitBody;
+use ff_api::tasks::{
+    CancelBody, CancelTask, DelayBody, DelayTask, FailBody, FailTask, ProgressBody, ReportProgress, YieldBody,
+    YieldTask,
+};
 use ff_core::contracts::{ClaimGrant, ReclaimGrant};
 use ff_core::error::{Detail, TransportKind};
 use ff_core::state::{AttemptState, BlockingReason, LifecyclePhase, Outcome, PublicState};
@@ -16,7 +23,6 @@ use ff_core::types::{
 };
 use ff_core::{EngineError, ErrorCode, PartitionConfig};
 use ff_engine::{ExecutionFilter, ListCursor, NewExecution};
-use ff_script::generated::{self, Submission};
 use reqwest::{Method, StatusCode};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -28,7 +34,7 @@ use super::http_flows::{PassedShape, take_passed};
 use super::http_submissions::Submissions;
 use super::http_waits::{ResumeShape, SuspensionShape};
 use super::{
-    Backend, Claim, End, Failing, Finished, Identity, LeaseRef, Registered, Renewal, Standing, Take, Transport, is_json,
+    Backend, Claim, End, Failing, Finished, Identity, LeaseRef, Registered, Renewal, Standing, Take, Transport,
 };
 use crate::SdkError;
 use crate::config::Secret;
@@ -99,7 +105,7 @@ impl Http {
     }
 
     /// One request; the answer's status and body, or the problem it carries as an error.
-    pub(super) async fn ask(
+    pub(super) async fn request(
         &self,
         method: Method,
         path: &str,
@@ -138,8 +144,21 @@ impl Http {
         if status.is_success() { Ok((status, body)) } else { Err(problem(status, &body)) }
     }
 
+    /// Carries one operation. `parts` fill its path; the server may take `wait` longer than usual.
+    pub(crate) async fn ask<O: Operation<Body: Serialize, Answer: DeserializeOwned>>(
+        &self,
+        parts: &[&(dyn Display + Sync)],
+        body: &O::Body,
+        wait: Duration,
+    ) -> Result<O::Answer, SdkError> {
+        let path = O::path(parts);
+        let body = serde_json::to_vec(body).expect("a body is JSON");
+        let (_, answer) = self.send(method_of(O::METHOD), &path, Some(body), wait).await?;
+        read(&path, &answer)
+    }
+
     pub(super) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, SdkError> {
-        let (_, body) = self.ask(Method::GET, path, None, Duration::ZERO).await?;
+        let (_, body) = self.request(Method::GET, path, None, Duration::ZERO).await?;
         read(path, &body)
     }
 
@@ -149,7 +168,7 @@ impl Http {
         body: &Value,
         wait: Duration,
     ) -> Result<T, SdkError> {
-        let (_, answer) = self.ask(Method::POST, path, Some(body), wait).await?;
+        let (_, answer) = self.request(Method::POST, path, Some(body), wait).await?;
         read(path, &answer)
     }
 
@@ -161,7 +180,7 @@ impl Http {
     }
 
     async fn tell(&self, path: &str, body: &Value) -> Result<(), SdkError> {
-        self.ask(Method::POST, path, Some(body), Duration::ZERO).await.map(|_| ())
+        self.request(Method::POST, path, Some(body), Duration::ZERO).await.map(|_| ())
     }
 
     pub(super) async fn task<T: DeserializeOwned>(
@@ -172,6 +191,17 @@ impl Http {
     ) -> Result<T, SdkError> {
         body.insert("fence".to_owned(), fence(lease));
         self.post(&format!("/v1/tasks/{}/{verb}", lease.execution_id), &Value::Object(body), Duration::ZERO).await
+    }
+}
+
+fn method_of(method: ff_api::operation::Method) -> Method {
+    use ff_api::operation::Method as Declared;
+    match method {
+        Declared::Get => Method::GET,
+        Declared::Post => Method::POST,
+        Declared::Put => Method::PUT,
+        Declared::Patch => Method::PATCH,
+        Declared::Delete => Method::DELETE,
     }
 }
 
@@ -240,26 +270,7 @@ fn refusal(problem: &Problem) -> Option<EngineError> {
 }
 
 pub(super) fn fence(lease: LeaseRef) -> Value {
-    json!({ "attempt_id": lease.attempt_id, "lease_id": lease.lease_id, "lease_epoch": lease.lease_epoch })
-}
-
-/// Bytes as a field: JSON as it is, anything else as base64 with its encoding named.
-fn put_bytes(body: &mut Map<String, Value>, field: &str, bytes: &[u8]) {
-    let json = is_json(bytes).then(|| serde_json::from_slice::<Value>(bytes).ok()).flatten();
-    // A value that does not print as it was read (a large number, another order of keys) travels as bytes.
-    match json.filter(|value| serde_json::to_vec(value).is_ok_and(|text| text == bytes)) {
-        Some(value) => {
-            // A field that is null says nothing unless it is called JSON.
-            if value.is_null() {
-                body.insert(format!("{field}_encoding"), "json".into());
-            }
-            body.insert(field.to_owned(), value);
-        }
-        None => {
-            body.insert(field.to_owned(), STANDARD.encode(bytes).into());
-            body.insert(format!("{field}_encoding"), "base64".into());
-        }
-    }
+    json!(lease.fence())
 }
 
 /// Bytes of a field and its encoding; nothing when the field is null.
@@ -397,18 +408,6 @@ impl LeaseAnswer {
             None => Renewal::Unanswered(problem.code),
         }
     }
-}
-
-#[derive(Deserialize)]
-struct Failed {
-    delay_until: Option<i64>,
-}
-
-#[derive(Deserialize)]
-pub(super) struct Submitted {
-    pub(super) execution_id: ExecutionId,
-    #[serde(default)]
-    pub(super) duplicate: bool,
 }
 
 #[derive(Deserialize)]
@@ -551,74 +550,9 @@ struct ResultShape {
     failure: Option<Failure>,
 }
 
-pub(super) fn retry(retry: &generated::Retry) -> Value {
-    let backoff = retry.backoff.as_ref().map(|backoff| match backoff.r#type {
-        generated::BackoffType::Fixed => json!({ "type": "fixed", "delay_ms": backoff.delay_ms }),
-        generated::BackoffType::Exponential => {
-            json!({ "type": "exponential", "initial_ms": backoff.initial_ms, "factor": backoff.factor, "max_ms": backoff.max_ms })
-        }
-    });
-    json!({
-        "max_attempts": retry.max_attempts,
-        "backoff": backoff,
-        "jitter": retry.jitter,
-        "retry_on": retry.retry_on,
-        "never_on": retry.never_on,
-    })
-}
-
-pub(super) fn budget_ref(budget: &generated::BudgetRef) -> Value {
-    json!({ "budget_id": budget.budget_id, "estimate": budget.estimate })
-}
-
-/// A submission as the API takes it; what was not said is not sent. A member of a flow may leave its id, namespace and lane to the
-/// flow.
-pub(super) fn submission(fields: &Submission) -> Map<String, Value> {
-    let mut body = Map::new();
-    if fields.idempotency_key.is_none() && !fields.execution_id.as_uuid().is_nil() {
-        body.insert("execution_id".to_owned(), json!(fields.execution_id));
-    }
-    let named = |text: &String| (!text.is_empty()).then(|| text.clone());
-    let quotas =
-        |quota: &generated::QuotaRef| json!({ "quota_id": quota.quota_id, "key": quota.key, "weight": quota.weight });
-    let said = [
-        ("namespace", json!(named(&fields.namespace))),
-        ("lane", json!(named(&fields.lane))),
-        ("kind", json!(fields.kind)),
-        ("tags", json!(fields.tags)),
-        ("priority", json!(fields.priority)),
-        ("delay_until", json!(fields.delay_until)),
-        ("delay_ms", json!(fields.delay_ms)),
-        ("deadline_at", json!(fields.deadline_at)),
-        ("deadline_ms", json!(fields.deadline_ms)),
-        ("start_within_ms", json!(fields.start_within_ms)),
-        ("idempotency_key", json!(fields.idempotency_key)),
-        ("idempotency_ttl_ms", json!(fields.idempotency_ttl_ms)),
-        ("retry", json!(fields.retry.as_ref().map(retry))),
-        ("attempt_timeout_ms", json!(fields.attempt_timeout_ms)),
-        ("max_reclaims", json!(fields.max_reclaims)),
-        ("max_replays", json!(fields.max_replays)),
-        ("requires", json!(fields.requires)),
-        ("prefers", json!(fields.prefers)),
-        ("fairness_key", json!(fields.fairness_key)),
-        ("budgets", json!(fields.budgets.as_ref().map(|all| all.iter().map(budget_ref).collect::<Vec<_>>()))),
-        ("quotas", json!(fields.quotas.as_ref().map(|all| all.iter().map(quotas).collect::<Vec<_>>()))),
-        ("retention_ms", json!(fields.retention_ms)),
-        ("trace_parent", json!(fields.trace_parent)),
-        ("completion_webhook", json!(fields.completion_webhook)),
-    ];
-    body.extend(said.into_iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| (name.to_owned(), value)));
-    if let Some(input) = &fields.input {
-        put_bytes(&mut body, "input", &input.0);
-    }
-    if let Some(fallbacks) = &fields.fallbacks {
-        // Tiers are JSON in the API; others travel as the text they are.
-        let tier = |tier: &ff_script::Bytes| {
-            serde_json::from_slice(&tier.0).unwrap_or_else(|_| json!(String::from_utf8_lossy(&tier.0)))
-        };
-        body.insert("fallbacks".to_owned(), fallbacks.iter().map(tier).collect());
-    }
-    body
+/// A field of a call that the API does not take.
+pub(super) fn unfit(operation: &'static str) -> impl Fn(ff_api::Invalid) -> SdkError {
+    move |invalid| SdkError::config(operation, &invalid.field, invalid.problem)
 }
 
 pub(super) fn object(value: Value) -> Map<String, Value> {
@@ -690,7 +624,7 @@ impl Backend for Http {
 
     async fn deregister(&self, who: &Identity) -> Result<(), SdkError> {
         let body = json!({ "incarnation": who.incarnation });
-        self.ask(Method::DELETE, &format!("/v1/workers/{}", who.instance), Some(&body), Duration::ZERO)
+        self.request(Method::DELETE, &format!("/v1/workers/{}", who.instance), Some(&body), Duration::ZERO)
             .await
             .map(|_| ())
     }
@@ -790,13 +724,15 @@ impl Backend for Http {
     }
 
     async fn fail(&self, lease: LeaseRef, failing: &Failing) -> Result<FailOutcome, SdkError> {
-        let body = json!({
-            "reason": failing.reason,
-            "category": failing.category,
-            "retryable": failing.retryable,
-            "retry_after_ms": failing.retry_after_ms,
-        });
-        let failed: Failed = self.task(lease, "fail", object(body)).await?;
+        let body = FailBody {
+            fence: lease.fence(),
+            reason: failing.reason.clone(),
+            category: failing.category.clone(),
+            retryable: failing.retryable,
+            retry_after_ms: failing.retry_after_ms.map(|ms| i64::try_from(ms).unwrap_or(i64::MAX)),
+            request_id: None,
+        };
+        let failed = self.ask::<FailTask>(&[&lease.execution_id], &body, Duration::ZERO).await?;
         Ok(match failed.delay_until {
             Some(delay_until) => FailOutcome::RetryScheduled { delay_until: TimestampMs(delay_until) },
             None => FailOutcome::TerminalFailed,
@@ -804,25 +740,32 @@ impl Backend for Http {
     }
 
     async fn cancel_attempt(&self, lease: LeaseRef, reason: &str) -> Result<(), SdkError> {
-        self.task::<Value>(lease, "cancel", object(json!({ "reason": reason }))).await.map(|_| ())
+        let body = CancelBody { fence: lease.fence(), reason: Some(reason.to_owned()), request_id: None };
+        self.ask::<CancelTask>(&[&lease.execution_id], &body, Duration::ZERO).await.map(|_| ())
     }
 
     async fn delay(&self, lease: LeaseRef, until: TimestampMs) -> Result<(), SdkError> {
-        self.task::<Value>(lease, "delay", object(json!({ "delay_until": until }))).await.map(|_| ())
+        let body = DelayBody { fence: lease.fence(), delay_ms: None, delay_until: Some(until.0), request_id: None };
+        self.ask::<DelayTask>(&[&lease.execution_id], &body, Duration::ZERO).await.map(|_| ())
     }
 
     async fn yield_back(&self, lease: LeaseRef) -> Result<(), SdkError> {
-        self.task::<Value>(lease, "yield", Map::new()).await.map(|_| ())
+        let body = YieldBody { fence: lease.fence(), request_id: None };
+        self.ask::<YieldTask>(&[&lease.execution_id], &body, Duration::ZERO).await.map(|_| ())
     }
 
     async fn progress(&self, lease: LeaseRef, pct: u8, message: &str) -> Result<(), SdkError> {
-        self.task::<Value>(lease, "progress", object(json!({ "pct": pct, "message": message }))).await.map(|_| ())
+        let message = Some(message.to_owned());
+        let body = ProgressBody { fence: lease.fence(), pct: pct.into(), message, request_id: None };
+        self.ask::<ReportProgress>(&[&lease.execution_id], &body, Duration::ZERO).await.map(|_| ())
     }
 
     async fn submit(&self, new: NewExecution) -> Result<(ExecutionId, bool), SdkError> {
         // The input is what is large, and base64 makes it larger.
         let size = 512 + new.fields.input.as_ref().map_or(0, |input| input.len() * 4 / 3);
-        self.submit_together(submission(&new.fields), size).await
+        let (mut body, kind) = SubmitBody::of(new.fields).map_err(unfit("submit"))?;
+        body.kind = kind;
+        self.submit_together(body, size).await
     }
 
     async fn describe(&self, id: ExecutionId) -> Result<ExecutionSnapshot, SdkError> {
@@ -847,6 +790,7 @@ impl Backend for Http {
         ask("state", filter.state.map(|state| state.to_string()));
         ask("tag", filter.tag.as_ref().map(|(key, value)| format!("{key}:{value}")));
         ask("worker", filter.worker.clone());
+        ask("flow_id", filter.flow.map(|flow| flow.to_string()));
         ask("created_after", filter.created_after.map(|at| at.to_string()));
         ask("created_before", filter.created_before.map(|at| at.to_string()));
         ask("cursor", after.map(|cursor| cursor.to_string()));
@@ -889,7 +833,7 @@ impl Backend for Http {
         loop {
             let wait = until.saturating_duration_since(tokio::time::Instant::now()).min(WAIT_MAX);
             let path = format!("/v1/executions/{id}/result?wait_ms={}", millis(wait));
-            let (status, body) = self.ask(Method::GET, &path, None, wait).await?;
+            let (status, body) = self.request(Method::GET, &path, None, wait).await?;
             if status == StatusCode::OK {
                 let shape: ResultShape = read(&path, &body)?;
                 let result = take_payload("result", shape.result.as_deref(), shape.result_encoding.as_deref())?;
@@ -921,36 +865,6 @@ impl Backend for Http {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn round_trip(bytes: &[u8]) -> (Vec<u8>, bool) {
-        #[derive(Deserialize)]
-        struct Shape {
-            result: Option<Box<RawValue>>,
-            result_encoding: Option<String>,
-        }
-        let mut body = Map::new();
-        put_bytes(&mut body, "result", bytes);
-        let shape: Shape = serde_json::from_str(&Value::Object(body).to_string()).unwrap();
-        let encoding = shape.result_encoding.as_deref();
-        (take_payload("result", shape.result.as_deref(), encoding).unwrap().unwrap(), encoding == Some("base64"))
-    }
-
-    #[test]
-    fn bytes_in_are_bytes_out_and_plain_json_stays_readable() {
-        let table: &[(&[u8], bool)] = &[
-            (b"{}", false),
-            (br#"{"a":[1,2]}"#, false),
-            (b"null", false),
-            (b"", true),
-            (b"hello", true),
-            (b"{ }", true),
-            (b"12345678901234567890123", true),
-            (&[0, 159, 146, 150], true),
-        ];
-        for (bytes, encoded) in table {
-            assert_eq!(round_trip(bytes), (bytes.to_vec(), *encoded), "{bytes:?}");
-        }
-    }
 
     #[test]
     fn a_problem_is_the_refusal_it_carries() {

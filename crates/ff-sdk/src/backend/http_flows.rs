@@ -4,19 +4,21 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use ff_api::flows::{EdgeBody, FlowBody, FlowPolicy, MemberBody, SubmitFlow};
+use ff_api::tasks::{ChildBody, SpawnBody};
 use ff_core::state::Outcome;
 use ff_core::types::{ExecutionId, FlowId, LaneId, Namespace, SuspensionId, TimestampMs};
 use ff_engine::operations::{FlowCursor, FlowFilter, NewChild, NewFlow, NewMember};
-use ff_script::generated::{CancelPolicy, Inbound, MemberState, NewEdge};
+use ff_script::generated::{CancelPolicy, MemberState, NewEdge};
 use reqwest::Method;
 use serde::Deserialize;
+use serde_json::json;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::LeaseRef;
 use super::flows::{ChildPage, ChildrenWait, Flows};
-use super::http::{Http, Listed, WAIT_MAX, budget_ref, escaped, fence, millis, read, retry, submission};
+use super::http::{Http, Listed, WAIT_MAX, escaped, fence, millis, read, unfit};
 use super::http_waits::taken;
 use crate::SdkError;
 use crate::flows::{Place, Upstream};
@@ -29,80 +31,52 @@ const PAGE: usize = 1_000;
 /// Children of one request.
 const SPAWN_MAX: usize = 1_000;
 
-/// What is said of an object: a field that is null is not sent.
-fn said<const N: usize>(fields: [(&str, Value); N]) -> Map<String, Value> {
-    let said = fields.into_iter().filter(|(_, value)| !value.is_null());
-    said.map(|(name, value)| (name.to_owned(), value)).collect()
-}
-
 /// A word of the engine's, or the refusal of one nobody knows.
 fn word<T: std::str::FromStr>(what: &str, text: &str) -> Result<T, SdkError> {
     text.parse().map_err(|_| unexpected(&format!("the unknown {what} {text:?}")))
 }
 
-fn inbound(inbound: &Inbound) -> Value {
-    let on_satisfied = inbound.on_satisfied.map(|what| what.as_str());
-    said([("policy", json!(inbound.policy.as_str())), ("k", json!(inbound.k)), ("on_satisfied", json!(on_satisfied))])
-        .into()
+fn member(new: &NewMember) -> Result<MemberBody, ff_api::Invalid> {
+    let (body, kind) = MemberBody::of(new.fields.clone())?;
+    let nested = new.flow.as_deref().map(flow).transpose()?;
+    // A flow in place of a member has the id, the namespace and the release of the flow around it.
+    let nested = nested.map(|nested| Box::new(FlowBody { flow_id: None, namespace: None, seal: None, ..nested }));
+    Ok(MemberBody { key: new.key.clone(), kind: Some(kind), inbound: new.inbound, flow: nested, ..body })
 }
 
-fn member(member: &NewMember) -> Value {
-    let mut body = submission(&member.fields);
-    body.insert("key".to_owned(), json!(member.key));
-    if let Some(policy) = &member.inbound {
-        body.insert("inbound".to_owned(), inbound(policy));
-    }
-    if let Some(nested) = &member.flow {
-        let mut nested = flow(nested);
-        // A flow in place of a member has the id, the namespace and the release of the flow around it.
-        for field in ["flow_id", "namespace", "seal"] {
-            nested.remove(field);
-        }
-        body.insert("flow".to_owned(), Value::Object(nested));
-    }
-    Value::Object(body)
+fn edge(edge: &NewEdge) -> EdgeBody {
+    EdgeBody { from: edge.from.clone(), to: edge.to.clone(), on: Some(edge.on), pass_as: edge.pass_as.clone() }
 }
 
-fn edge(edge: &NewEdge) -> Value {
-    said([
-        ("from", json!(edge.from)),
-        ("to", json!(edge.to)),
-        ("on", json!(edge.on.as_str())),
-        ("pass_as", json!(edge.pass_as)),
-    ])
-    .into()
-}
-
-/// A flow as the API takes it; what was not said is not sent.
-fn flow(new: &NewFlow) -> Map<String, Value> {
+/// A flow as the API takes it.
+fn flow(new: &NewFlow) -> Result<FlowBody, ff_api::Invalid> {
     let fields = &new.fields;
-    let budgets = fields.budgets.as_ref().map(|all| all.iter().map(budget_ref).collect::<Vec<_>>());
-    let mut body = said([
-        ("flow_id", json!(fields.flow_id)),
-        ("namespace", json!(fields.namespace)),
-        ("kind", json!(fields.kind)),
-        ("policy", json!(fields.on_member_failure.as_str())),
-        ("default_lane", json!(fields.default_lane)),
-        ("default_retry", json!(fields.default_retry.as_ref().map(retry))),
-        ("budgets", json!(budgets)),
-        ("deadline_at", json!(fields.deadline_at)),
-        ("deadline_ms", json!(fields.deadline_ms)),
-        ("retention_ms", json!(fields.retention_ms)),
-        ("completion_webhook", json!(fields.completion_webhook)),
-        ("seal", json!(new.seal)),
-    ]);
-    body.insert("members".to_owned(), new.members.iter().map(member).collect());
-    body.insert("edges".to_owned(), new.edges.iter().map(edge).collect());
-    body
+    let place = |at: usize| {
+        move |wrong: ff_api::Invalid| ff_api::Invalid { field: format!("members[{at}].{}", wrong.field), ..wrong }
+    };
+    let members = new.members.iter().enumerate().map(|(at, new)| member(new).map_err(place(at)));
+    Ok(FlowBody {
+        flow_id: Some(fields.flow_id),
+        idempotency_key: None,
+        namespace: Some(fields.namespace.clone()),
+        kind: fields.kind.clone(),
+        members: Some(members.collect::<Result<_, _>>()?),
+        edges: Some(new.edges.iter().map(edge).collect()),
+        policy: Some(FlowPolicy::Bare(fields.on_member_failure)),
+        default_lane: fields.default_lane.clone(),
+        default_retry: fields.default_retry.clone(),
+        budgets: fields.budgets.clone(),
+        deadline_at: fields.deadline_at,
+        deadline_ms: fields.deadline_ms,
+        retention_ms: fields.retention_ms,
+        completion_webhook: fields.completion_webhook.clone(),
+        seal: Some(new.seal),
+    })
 }
 
-fn child(child: &NewChild) -> Value {
-    let mut body = submission(&child.fields);
-    body.extend(said([
-        ("key", json!(child.key)),
-        ("parent_close", json!(child.parent_close.map(|what| what.as_str()))),
-    ]));
-    Value::Object(body)
+fn child(new: &NewChild) -> Result<ChildBody, ff_api::Invalid> {
+    let (body, kind) = ChildBody::of(new.fields.clone())?;
+    Ok(ChildBody { kind, key: new.key.clone(), parent_close: new.parent_close, ..body })
 }
 
 #[derive(Deserialize)]
@@ -178,18 +152,6 @@ pub(super) fn take_passed(place: &mut Place, passed: HashMap<String, PassedShape
         place.upstreams.insert(name, Upstream { execution_id, outcome, failure });
     }
     Ok(())
-}
-
-#[derive(Deserialize)]
-struct AddedShape {
-    key: String,
-    execution_id: ExecutionId,
-}
-
-#[derive(Deserialize)]
-struct SubmittedShape {
-    flow_id: FlowId,
-    members: Vec<AddedShape>,
 }
 
 #[derive(Deserialize)]
@@ -286,8 +248,15 @@ impl Flows for Http {
         let path = format!("/v1/tasks/{}/spawn", lease.execution_id);
         let mut ids = Vec::with_capacity(children.len());
         for share in children.chunks(SPAWN_MAX) {
-            let children: Vec<Value> = share.iter().map(child).collect();
-            let body = json!({ "fence": fence(lease), "children": children, "request_id": request_id });
+            let place = |at: usize| {
+                move |wrong: ff_api::Invalid| ff_api::Invalid {
+                    field: format!("children[{at}].{}", wrong.field),
+                    ..wrong
+                }
+            };
+            let children = share.iter().enumerate().map(|(at, new)| child(new).map_err(place(at)));
+            let children: Vec<ChildBody> = children.collect::<Result<_, _>>().map_err(unfit("spawn"))?;
+            let body = SpawnBody { fence: lease.fence(), children, request_id: Some(request_id.to_string()) };
             let spawned: Spawned = self.post_as(&path, &body).await?;
             ids.extend(spawned.children.into_iter().map(|child| child.execution_id));
         }
@@ -321,7 +290,8 @@ impl Flows for Http {
     }
 
     async fn submit_flow(&self, new: NewFlow) -> Result<SubmittedFlow, SdkError> {
-        let submitted: SubmittedShape = self.post_as("/v1/flows", &flow(&new)).await?;
+        let body = flow(&new).map_err(unfit("submit_flow"))?;
+        let submitted = self.ask::<SubmitFlow>(&[], &body, Duration::ZERO).await?;
         let members = submitted.members.into_iter().map(|member| (member.key, member.execution_id)).collect();
         Ok(SubmittedFlow { flow_id: submitted.flow_id, members })
     }
@@ -360,7 +330,7 @@ impl Flows for Http {
         loop {
             let wait = until.saturating_duration_since(tokio::time::Instant::now()).min(WAIT_MAX);
             let path = format!("/v1/flows/{id}?wait_ms={}", millis(wait));
-            let (_, body) = self.ask(Method::GET, &path, None, wait).await?;
+            let (_, body) = self.request(Method::GET, &path, None, wait).await?;
             let flow = read::<FlowShape>(&path, &body)?.snapshot()?;
             if flow.has_ended() {
                 return Ok(Some(flow));
@@ -397,7 +367,7 @@ mod tests {
             .member(MemberSpec::new("a", "fetch").input(b"1"))
             .member(MemberSpec::of_flow("b", inner).takes("a", "page").any_of().cancel_remaining());
         let id = spec.fields.flow_id;
-        let body = Value::Object(flow(&spec.into()));
+        let body = serde_json::to_value(flow(&spec.into()).unwrap()).unwrap();
         let expected = json!({
             "flow_id": id,
             "namespace": "default",

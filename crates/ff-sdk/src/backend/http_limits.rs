@@ -169,7 +169,7 @@ fn weights(weights: &QuotaWeights) -> Value {
 
 impl Http {
     async fn patch(&self, path: &str, body: &Value) -> Result<Vec<u8>, SdkError> {
-        Ok(self.ask(Method::PATCH, path, Some(body), Duration::ZERO).await?.1)
+        Ok(self.request(Method::PATCH, path, Some(body), Duration::ZERO).await?.1)
     }
 }
 

@@ -106,7 +106,7 @@ impl Http {
         let (attempt, block_ms) = (attempt.get(), block.as_millis());
         let path =
             format!("/v1/executions/{id}/attempts/{attempt}/stream?after={after}&limit={limit}&block_ms={block_ms}");
-        let (_, body) = self.ask(Method::GET, &path, None, block).await?;
+        let (_, body) = self.request(Method::GET, &path, None, block).await?;
         let shape: StreamShape = read(&path, &body)?;
         Ok(StreamFrames {
             frames: shape.frames.into_iter().map(FrameShape::frame).collect::<Result<_, _>>()?,

@@ -5,16 +5,16 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use ff_api::executions::{SubmitBody, SubmitExecution, Submitted};
 use ff_core::EngineError;
 use ff_core::error::TransportKind;
 use ff_core::types::ExecutionId;
 use reqwest::Method;
 use serde::Deserialize;
-use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 use tracing::Instrument;
 
-use super::http::{Http, Problem, Submitted, of_item, read};
+use super::http::{Http, Problem, of_item, read};
 use crate::SdkError;
 
 /// Requests that are out at once: while the server works on one, the next is on its way.
@@ -25,7 +25,7 @@ const BYTES_MAX: usize = 448 * 1024;
 
 /// A submission that waits for its answer.
 struct Queued {
-    body: Map<String, Value>,
+    body: SubmitBody,
     /// About how many bytes it takes.
     size: usize,
     /// Where it was made: a request of one belongs to it.
@@ -94,11 +94,7 @@ impl Drop for Sending {
 
 impl Http {
     /// Submits an execution, together with what else is submitted.
-    pub(super) async fn submit_together(
-        &self,
-        body: Map<String, Value>,
-        size: usize,
-    ) -> Result<(ExecutionId, bool), SdkError> {
+    pub(super) async fn submit_together(&self, body: SubmitBody, size: usize) -> Result<(ExecutionId, bool), SdkError> {
         let (answer, answered) = oneshot::channel();
         let begins = {
             let mut queue = self.submissions.lock();
@@ -124,8 +120,7 @@ impl Http {
                 0 => break,
                 1 => {
                     let Queued { body, span, answer, .. } = list.remove(0);
-                    let body = Value::Object(body);
-                    let sent = self.post::<Submitted>("/v1/executions", &body, Duration::ZERO).instrument(span).await;
+                    let sent = self.ask::<SubmitExecution>(&[], &body, Duration::ZERO).instrument(span).await;
                     // A caller that has gone needs no answer.
                     let _ = answer.send(sent.map(|one| (one.execution_id, one.duplicate)));
                 }
@@ -141,7 +136,7 @@ impl Http {
         for Queued { mut body, span, answer, .. } in list {
             // Each continues the trace it was made in.
             if let Some(trace) = span.in_scope(crate::trace::current) {
-                body.entry("trace_parent").or_insert_with(|| trace.into());
+                body.trace_parent.get_or_insert(trace);
             }
             serde_json::to_writer(&mut lines, &body).expect("a body is JSON");
             lines.push(b'\n');

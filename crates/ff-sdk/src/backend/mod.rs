@@ -104,6 +104,15 @@ pub struct LeaseRef {
     pub lease_epoch: LeaseEpoch,
 }
 
+impl LeaseRef {
+    /// Proof of the lease.
+    #[must_use]
+    pub fn fence(&self) -> ff_api::tasks::Fence {
+        let lease_epoch = i64::try_from(self.lease_epoch.get()).unwrap_or(i64::MAX);
+        ff_api::tasks::Fence { attempt_id: self.attempt_id, lease_id: self.lease_id, lease_epoch }
+    }
+}
+
 /// A claimed execution as it arrives.
 #[derive(Clone, Debug)]
 pub struct Claim {

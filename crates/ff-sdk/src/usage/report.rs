@@ -14,7 +14,7 @@ use crate::task::TaskCore;
 use crate::{CancelReason, ClaimedTask, SdkError};
 
 /// The largest amount the engine counts.
-const AMOUNT_MAX: u64 = 9_007_199_254_740_991;
+const AMOUNT_MAX: u64 = ff_core::limits::TIME_MS_MAX.unsigned_abs();
 
 /// Amounts by dimension, each named once and in bounds.
 pub(super) fn amounts(context: &str, dimensions: &[(&str, u64)]) -> Result<Amounts, SdkError> {

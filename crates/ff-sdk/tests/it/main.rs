@@ -5,6 +5,7 @@
 #[macro_use]
 mod world;
 
+mod alike;
 mod children;
 mod flows;
 mod grants;

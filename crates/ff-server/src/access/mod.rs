@@ -11,4 +11,4 @@ mod table;
 pub use bearer::Credentials;
 pub use guard::{Guard, Peer, pass, unauthorized};
 pub use principal::{Caller, Principal};
-pub use table::{Access, ROUTES, access_to};
+pub use table::{Access, access_to, routes};

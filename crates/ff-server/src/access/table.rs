@@ -1,34 +1,14 @@
 //! Every route and who may ask it. A route that is not in this table is refused to everybody.
 
+use ff_api::access::{FOLLOW, KNOWN, LOOK, PUT_IN, RULE, SPEND, STEER, WORK};
 use ff_script::generated::Role;
 
-use Role::{Admin, Metrics, Operator, Read, Signal, Submit, Worker};
+use Role::{Metrics, Operator, Read, Worker};
 
-/// What a route asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
-    /// Anybody may ask: it tells nothing about the work.
-    Open,
-    /// A waitpoint token in the request says who may.
-    WaitpointToken,
-    /// The principal has one of these roles; admin always does.
-    Roles(&'static [Role]),
-}
+pub use ff_api::access::Access;
 
-const LOOK: Access = Access::Roles(&[Read, Operator]);
-/// A submitter sees what became of its work.
-const FOLLOW: Access = Access::Roles(&[Read, Submit, Operator]);
-const PUT_IN: Access = Access::Roles(&[Submit, Operator]);
-const STEER: Access = Access::Roles(&[Operator]);
-const WORK: Access = Access::Roles(&[Worker]);
-/// Whoever spends, spends: a worker without its lease, and a submitter on its own behalf.
-const SPEND: Access = Access::Roles(&[Worker, Submit, Operator]);
-/// Whoever has a token at all.
-const KNOWN: Access = Access::Roles(&[Read, Submit, Signal, Worker, Operator, Metrics]);
-const RULE: Access = Access::Roles(&[Admin]);
-
-/// Method, path and access of every route.
-pub const ROUTES: &[(&str, &str, Access)] = &[
+/// Method, path and access of the routes that no declaration has yet.
+const ROUTES: &[(&str, &str, Access)] = &[
     ("GET", "/livez", Access::Open),
     ("GET", "/readyz", Access::Open),
     ("GET", "/healthz", Access::Open),
@@ -40,7 +20,6 @@ pub const ROUTES: &[(&str, &str, Access)] = &[
     ("GET", "/docs/page.js", Access::Open),
     // Executions.
     ("GET", "/v1/executions", FOLLOW),
-    ("POST", "/v1/executions", PUT_IN),
     ("POST", "/v1/executions:batch", PUT_IN),
     ("POST", "/v1/executions:cancel", STEER),
     ("POST", "/v1/executions:replay", STEER),
@@ -73,7 +52,6 @@ pub const ROUTES: &[(&str, &str, Access)] = &[
     ("POST", "/v1/waitpoints/{waitpoint}/tokens", STEER),
     // Flows.
     ("GET", "/v1/flows", FOLLOW),
-    ("POST", "/v1/flows", PUT_IN),
     ("GET", "/v1/flows/{flow}", FOLLOW),
     ("GET", "/v1/flows/{flow}/graph", FOLLOW),
     ("GET", "/v1/flows/{flow}/members", FOLLOW),
@@ -124,12 +102,6 @@ pub const ROUTES: &[(&str, &str, Access)] = &[
     ("POST", "/v1/workers/{name}/grant", WORK),
     ("POST", "/v1/workers/{name}/consume", WORK),
     ("POST", "/v1/workers/{name}/results", WORK),
-    ("POST", "/v1/tasks/{id}/complete", WORK),
-    ("POST", "/v1/tasks/{id}/fail", WORK),
-    ("POST", "/v1/tasks/{id}/cancel", WORK),
-    ("POST", "/v1/tasks/{id}/delay", WORK),
-    ("POST", "/v1/tasks/{id}/yield", WORK),
-    ("POST", "/v1/tasks/{id}/progress", WORK),
     ("POST", "/v1/tasks/{id}/frames", WORK),
     ("POST", "/v1/tasks/{id}/suspend", WORK),
     ("POST", "/v1/tasks/{id}/waitpoints", WORK),
@@ -157,16 +129,22 @@ pub const ROUTES: &[(&str, &str, Access)] = &[
     ("POST", "/v1/admin/fsck", RULE),
 ];
 
+/// Method, path and access of every route.
+pub fn routes() -> impl Iterator<Item = (&'static str, &'static str, Access)> {
+    let declared = ff_api::operations().map(|operation| (operation.method.as_str(), operation.path, operation.access));
+    ROUTES.iter().copied().chain(declared)
+}
+
 /// What a route asks for; none when the table does not know it.
 pub fn access_to(method: &str, path: &str) -> Option<Access> {
     // A HEAD is a GET without its body.
     let method = if method == "HEAD" { "GET" } else { method };
-    ROUTES.iter().find(|(known, at, _)| *known == method && *at == path).map(|(_, _, access)| *access)
+    routes().find(|(known, at, _)| *known == method && *at == path).map(|(_, _, access)| access)
 }
 
 /// The methods a path takes.
 pub fn methods_of(path: &str) -> Vec<&'static str> {
-    let known = ROUTES.iter().filter(|(_, at, _)| *at == path).map(|(method, _, _)| *method);
+    let known = routes().filter(|(_, at, _)| *at == path).map(|(method, _, _)| method);
     known.flat_map(|method| if method == "GET" { vec!["GET", "HEAD"] } else { vec![method] }).collect()
 }
 
@@ -178,14 +156,14 @@ mod tests {
 
     #[test]
     fn no_route_is_there_twice() {
-        let routes: BTreeSet<(&str, &str)> = ROUTES.iter().map(|(method, path, _)| (*method, *path)).collect();
-        assert_eq!(routes.len(), ROUTES.len());
+        let known: BTreeSet<(&str, &str)> = routes().map(|(method, path, _)| (method, path)).collect();
+        assert_eq!(known.len(), routes().count());
     }
 
     #[test]
     fn every_route_that_is_served_is_in_the_table_and_no_other() {
         let table: BTreeSet<(String, String)> =
-            ROUTES.iter().map(|(method, path, _)| ((*method).to_owned(), (*path).to_owned())).collect();
+            routes().map(|(method, path, _)| (method.to_owned(), path.to_owned())).collect();
         let served = crate::routes::served_routes();
         let only = |one: &BTreeSet<(String, String)>, other: &BTreeSet<(String, String)>| {
             one.difference(other).cloned().collect::<Vec<_>>()
@@ -195,8 +173,8 @@ mod tests {
 
     #[test]
     fn only_what_tells_nothing_is_open() {
-        let open = |(_, path, access): &(&str, &'static str, Access)| (*access == Access::Open).then_some(*path);
-        let open: Vec<&str> = ROUTES.iter().filter_map(open).collect();
+        let open = |(_, path, access): (_, &'static str, Access)| (access == Access::Open).then_some(path);
+        let open: Vec<&str> = routes().filter_map(open).collect();
         assert_eq!(open, ["/livez", "/readyz", "/healthz", "/docs", "/docs/page.css", "/docs/page.js"]);
     }
 }

@@ -21,7 +21,7 @@ Every refusal is `application/problem+json` with a stable `code`. An unknown pat
 `method_not_allowed` with `Allow`. What a client can bring about is never a 5xx.";
 
 /// What a route says about its own refusals: codes apart by spaces.
-const CODES: &str = "x-ff-codes";
+pub const CODES: &str = "x-ff-codes";
 /// The shape of one item of a stream.
 const ITEM: &str = "x-ff-item";
 const REQUEST_ID: &str = "#/components/headers/RequestId";

@@ -4,14 +4,18 @@
 //! compares them with the table of roles.
 
 mod document;
-pub mod vocabulary;
 
 use std::sync::LazyLock;
 
 use axum::Router;
+use axum::handler::Handler;
+use axum::routing::{MethodFilter, on};
 use bytes::Bytes;
+use ff_api::operation::{Describe, Method};
+pub use ff_api::vocabulary;
 use utoipa::ToSchema;
-use utoipa::openapi::path::Paths;
+use utoipa::openapi::extensions::Extensions;
+use utoipa::openapi::path::{HttpMethod, Paths};
 use utoipa::openapi::schema::Schema;
 use utoipa::openapi::{Components, OpenApi, RefOr};
 use utoipa_axum::router::UtoipaMethodRouter;
@@ -62,6 +66,25 @@ impl Described {
         Self { router: self.router.route(&path, handlers), document: self.document }
     }
 
+    /// With the handler of an operation.
+    pub fn serving<O: Describe, T: 'static>(mut self, handler: impl Handler<T, App>) -> Self {
+        let (method, filter) = match O::METHOD {
+            Method::Get => (HttpMethod::Get, MethodFilter::GET),
+            Method::Post => (HttpMethod::Post, MethodFilter::POST),
+            Method::Put => (HttpMethod::Put, MethodFilter::PUT),
+            Method::Patch => (HttpMethod::Patch, MethodFilter::PATCH),
+            Method::Delete => (HttpMethod::Delete, MethodFilter::DELETE),
+        };
+        let mut description = O::description();
+        let codes = Extensions::builder().add(document::CODES, O::CODES.join(" ")).build();
+        description.extensions.get_or_insert_default().merge(codes);
+        let mut shapes = Vec::new();
+        O::shapes(&mut shapes);
+        self.keep(shapes);
+        self.document.paths.add_path_operation(O::PATH, vec![method], description);
+        Self { router: self.router.route(O::PATH, on(filter, handler)), document: self.document }
+    }
+
     /// With the shape of a stream's items, which no body names.
     pub fn showing<T: ToSchema>(mut self) -> Self {
         let mut shapes = vec![(T::name().into_owned(), T::schema())];
@@ -101,7 +124,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::access::ROUTES;
+    use crate::access::routes;
 
     fn document() -> Value {
         serde_json::from_slice(&openapi_json()).expect("the document is JSON")
@@ -124,7 +147,7 @@ mod tests {
         let described: BTreeSet<(String, String)> =
             operations(&document).into_iter().map(|(method, path, _)| (method, path)).collect();
         let table: BTreeSet<(String, String)> =
-            ROUTES.iter().map(|(method, path, _)| ((*method).to_owned(), (*path).to_owned())).collect();
+            routes().map(|(method, path, _)| (method.to_owned(), path.to_owned())).collect();
         let missing: Vec<_> = table.symmetric_difference(&described).collect();
         assert!(missing.is_empty(), "in one of the two only: {missing:?}");
     }

@@ -9,7 +9,9 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 use utoipa_axum::routes;
 
-use super::submit::{SubmitBody, SubmittedShape, trace_of};
+use ff_api::executions::{SubmitBody, Submitted};
+
+use super::submit::{new_execution, trace_of};
 use crate::access::Caller;
 use crate::app::App;
 use crate::body::{self, AtMost};
@@ -40,7 +42,7 @@ enum BatchBody {
 #[serde(untagged)]
 #[schema(as = BatchLine)]
 enum Line {
-    Submitted(SubmittedShape),
+    Submitted(Submitted),
     Refused { error: ItemProblem },
 }
 
@@ -65,7 +67,7 @@ async fn batch(State(app): State<App>, caller: Caller, request: Request) -> Answ
     let mut lines: Vec<Option<Line>> = Vec::with_capacity(items.len());
     let mut accepted: Vec<(usize, NewExecution)> = Vec::new();
     for (index, item) in items.into_iter().enumerate() {
-        let read = match body::read::<SubmitBody>(item).and_then(SubmitBody::into_new) {
+        let read = match body::read::<SubmitBody>(item).and_then(new_execution) {
             Ok(mut new) => {
                 new.fields.trace_parent = new.fields.trace_parent.or_else(|| trace.clone());
                 app.check_submission(&caller, &new.fields).await.map(|()| new)

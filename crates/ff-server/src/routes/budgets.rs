@@ -20,9 +20,10 @@ use crate::problem::{Answer, Problem};
 use crate::query::{Query, limit_of};
 use crate::shape::Listed;
 use crate::shape::blocked::LineShape;
-use crate::shape::budget::{BudgetShape, Object, Once, OutcomeShape, ResetShape, ScopeBody, amounts, limits};
-use crate::shape::task::FenceBody;
+use crate::shape::budget::{BudgetShape, Object, OutcomeShape, ResetShape, ScopeBody, amounts, limits};
 use crate::word::word;
+use ff_core::json::Once;
+use ff_script::generated::Fence;
 
 /// How long a reservation without a lease holds, unless it says.
 const TTL_MS: i64 = 60_000;
@@ -326,7 +327,7 @@ struct ReserveBody {
     #[schema(value_type = Option<vocabulary::DedupKey>)]
     dedup_key: Option<String>,
     execution_id: Option<ExecutionId>,
-    fence: Option<FenceBody>,
+    fence: Option<Fence>,
 }
 
 /// Holds amounts: with the lease under a fence, else for a time. The same key is the same reservation.
@@ -355,7 +356,7 @@ async fn reserve(
                 return Err(Problem::invalid("ttl_ms", "belongs to a reservation without a fence"));
             }
             app.check_fence(&caller, execution, fence.lease_id).await?;
-            app.operations.reserve_under_lease(execution, &fence.into(), id, reservation_id, dimensions).await?
+            app.operations.reserve_under_lease(execution, &fence, id, reservation_id, dimensions).await?
         }
         (None, None) => app.operations.reserve(id, reservation_id, dimensions, body.ttl_ms.unwrap_or(TTL_MS)).await?,
         (Some(_), None) => return Err(Problem::invalid("fence", "is missing")),

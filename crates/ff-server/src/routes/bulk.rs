@@ -2,6 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
+use ff_core::limits::REASON_BYTES_MAX;
 use ff_core::types::{ExecutionId, FlowId};
 use ff_engine::{ListCursor, Operations};
 use ff_script::Error;
@@ -24,7 +25,6 @@ const LIMIT_DEFAULT: usize = 1_000;
 const LIMIT_MAX: usize = 10_000;
 const PAGE: usize = 500;
 const AT_ONCE: usize = 16;
-const REASON_MAX: usize = 4096;
 
 pub fn routes() -> Described {
     Described::new().with(routes!(cancel_all)).with(routes!(replay_all))
@@ -175,7 +175,7 @@ async fn cancel_all(
     Query(query): Query<FilterQuery>,
     Body(body): Body<BulkBody>,
 ) -> JsonAnswer<Counts> {
-    bounded("reason", &body.reason, REASON_MAX)?;
+    bounded("reason", &body.reason, REASON_BYTES_MAX)?;
     let limit = body.limit(&query)?;
     let (ids, next) = matching(&app.operations, &caller, &body.filters(query), limit, false).await?;
     let (reason, grace_ms, operations, actor) = (body.reason.as_deref(), body.grace_ms, &app.operations, caller.name());
@@ -208,7 +208,7 @@ async fn replay_all(
     Query(query): Query<FilterQuery>,
     Body(body): Body<BulkBody>,
 ) -> JsonAnswer<Counts> {
-    bounded("reason", &body.reason, REASON_MAX)?;
+    bounded("reason", &body.reason, REASON_BYTES_MAX)?;
     if body.grace_ms.is_some() {
         return Err(Problem::invalid("grace_ms", "is not a field of this request"));
     }

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use ff_core::limits::REASON_BYTES_MAX;
 use ff_core::types::ExecutionId;
 use ff_script::generated::{
     CancelExecutionReply, ChangeExecution, ChangeExecutionReply, GrantReclaim, HoldExecutionReply, Outcome,
@@ -22,7 +23,6 @@ use crate::payload::bounded;
 use crate::problem::{Answer, Problem};
 use crate::shape::task::GrantShape;
 
-const REASON_MAX: usize = 4096;
 const RECLAIM_TTL_MS: i64 = 30_000;
 
 pub fn routes() -> Described {
@@ -81,7 +81,7 @@ struct CancelBody {
     extensions(("x-ff-codes" = json!("execution_not_found"))),
 )]
 async fn cancel(State(app): State<App>, caller: Caller, Id(id): Id, Body(body): Body<CancelBody>) -> JsonAnswer<Done> {
-    bounded("reason", &body.reason, REASON_MAX)?;
+    bounded("reason", &body.reason, REASON_BYTES_MAX)?;
     let reply = app.operations.cancel(id, caller.name(), body.reason.as_deref(), body.grace_ms).await;
     Ok(Json(match reply.map_err(|error| Problem::from(error).about(id))? {
         CancelExecutionReply::Cancelled => Done::new(id, "cancelled"),
@@ -111,7 +111,7 @@ struct ReasonBody {
     extensions(("x-ff-codes" = json!("execution_not_found execution_not_terminal max_replays flow_terminal"))),
 )]
 async fn replay(State(app): State<App>, caller: Caller, Id(id): Id, Body(body): Body<ReasonBody>) -> JsonAnswer<Done> {
-    bounded("reason", &body.reason, REASON_MAX)?;
+    bounded("reason", &body.reason, REASON_BYTES_MAX)?;
     let reply = app.operations.replay(id, caller.name(), body.reason.as_deref()).await;
     let ReplayExecutionReply::Replayed { replay_count, state } =
         reply.map_err(|error| Problem::from(error).about(id))?;
@@ -128,7 +128,7 @@ async fn replay(State(app): State<App>, caller: Caller, Id(id): Id, Body(body): 
     extensions(("x-ff-codes" = json!("execution_not_found execution_not_runnable"))),
 )]
 async fn hold(State(app): State<App>, caller: Caller, Id(id): Id, Body(body): Body<ReasonBody>) -> JsonAnswer<Done> {
-    bounded("reason", &body.reason, REASON_MAX)?;
+    bounded("reason", &body.reason, REASON_BYTES_MAX)?;
     let reply = app.operations.hold(id, caller.name(), body.reason.as_deref()).await;
     Ok(Json(match reply.map_err(|error| Problem::from(error).about(id))? {
         HoldExecutionReply::Held => Done::new(id, "held"),
@@ -146,7 +146,7 @@ async fn hold(State(app): State<App>, caller: Caller, Id(id): Id, Body(body): Bo
     extensions(("x-ff-codes" = json!("execution_not_found execution_not_runnable"))),
 )]
 async fn release(State(app): State<App>, caller: Caller, Id(id): Id, Body(body): Body<ReasonBody>) -> JsonAnswer<Done> {
-    bounded("reason", &body.reason, REASON_MAX)?;
+    bounded("reason", &body.reason, REASON_BYTES_MAX)?;
     let call = ff_script::generated::ReleaseExecution {
         actor: caller.name().to_owned(),
         execution_id: id,
@@ -178,7 +178,7 @@ struct RevokeBody {
     extensions(("x-ff-codes" = json!("execution_not_found execution_not_active"))),
 )]
 async fn revoke(State(app): State<App>, caller: Caller, Id(id): Id, Body(body): Body<RevokeBody>) -> JsonAnswer<Done> {
-    bounded("reason", &body.reason, REASON_MAX)?;
+    bounded("reason", &body.reason, REASON_BYTES_MAX)?;
     let reply = app.operations.revoke(id, caller.name(), body.reason.as_deref(), body.grace.unwrap_or(false)).await;
     Ok(Json(match reply.map_err(|error| Problem::from(error).about(id))? {
         RevokeLeaseReply::Revoked { state } => Done::new(id, "revoked").in_state(state),

@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use ff_core::types::{ExecutionId, SuspensionId};
 use ff_engine::{NewChild, Spawned, child_id};
-use ff_script::generated::{Child, Fence, ParentClose, Submission, Task, WaitChildrenReply};
+use ff_script::generated::{Child, Fence, Submission, Task, WaitChildrenReply};
 use ff_script::wire::Wire;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -18,14 +18,12 @@ use super::suspend::{request_of, settled};
 use crate::access::Caller;
 use crate::app::{App, Id, JsonAnswer};
 use crate::body::{BATCH, Body};
-use crate::execution_body::execution_body;
-use crate::openapi::{Described, vocabulary};
+use crate::openapi::Described;
 use crate::problem::{Answer, Problem};
 use crate::query::{PageQuery, Query};
 use crate::shape::Listed;
 use crate::shape::child::ChildShape;
-use crate::shape::task::FenceBody;
-use crate::word::Word;
+use ff_api::tasks::SpawnBody;
 
 /// Children of one request.
 const SPAWN_MAX: usize = 1_000;
@@ -35,30 +33,6 @@ const RESULT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 pub fn routes() -> Described {
     Described::new().with(routes!(spawn)).with(routes!(wait)).with(routes!(children))
-}
-
-execution_body! {
-    /// A child to spawn.
-    pub struct ChildBody {
-        /// What it is.
-        #[schema(value_type = vocabulary::Kind)]
-        kind: String,
-        /// A name its parent knows it by.
-        #[schema(value_type = Option<vocabulary::MemberKey>)]
-        key: Option<String>,
-        /// What the parent's end means for it.
-        #[schema(value_type = Option<ParentClose>)]
-        parent_close: Option<Word<ParentClose>>,
-    }
-}
-
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct SpawnBody {
-    fence: FenceBody,
-    #[schema(min_items = 1, max_items = 1_000)]
-    children: Vec<ChildBody>,
-    request_id: Option<String>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -108,14 +82,13 @@ async fn spawn(
     let trace = trace_of(&headers).or(parent.trace_parent);
     let mut children = Vec::with_capacity(count);
     for (at, mut child) in body.children.into_iter().enumerate() {
-        let (kind, key, parent_close) =
-            (std::mem::take(&mut child.kind), child.key.take(), child.parent_close.map(|Word(word)| word));
+        let (kind, key, parent_close) = (std::mem::take(&mut child.kind), child.key.take(), child.parent_close);
         let mut fields = child.submission(&format!("children[{at}]."), kind, nil, &parent.namespace, &parent.lane)?;
         fields.trace_parent = fields.trace_parent.or_else(|| trace.clone());
         app.check_submission(&caller, &fields).await?;
         children.push(NewChild { fields, key, parent_close });
     }
-    let fence = Fence::from(body.fence);
+    let fence = body.fence;
     let request = request_of(body.request_id.as_deref()).unwrap_or_else(|| request_under(&fence, &children));
     for (at, child) in children.iter_mut().enumerate() {
         if child.fields.execution_id.as_uuid().is_nil() {
@@ -146,7 +119,7 @@ fn request_under(fence: &Fence, children: &[NewChild]) -> Uuid {
 #[serde(deny_unknown_fields)]
 #[schema(as = WaitChildrenBody)]
 struct WaitBody {
-    fence: FenceBody,
+    fence: Fence,
     /// Lets go of the lease even when all children have ended.
     aside: Option<bool>,
     request_id: Option<String>,
@@ -179,11 +152,8 @@ enum Waited {
 async fn wait(State(app): State<App>, caller: Caller, Id(id): Id, Body(body): Body<WaitBody>) -> JsonAnswer<Waited> {
     app.check_fence(&caller, id, body.fence.lease_id).await?;
     let wait_id = SuspensionId::from_uuid(request_of(body.request_id.as_deref()).unwrap_or_else(Uuid::now_v7));
-    let reply = app
-        .operations
-        .wait_children(id, body.fence.into(), wait_id, body.aside == Some(true))
-        .await
-        .map_err(Problem::from);
+    let reply =
+        app.operations.wait_children(id, body.fence, wait_id, body.aside == Some(true)).await.map_err(Problem::from);
     let lets_go = matches!(reply, Ok(WaitChildrenReply::Waiting { .. }));
     Ok(Json(match settled(&app, id, body.fence, reply, lets_go)? {
         WaitChildrenReply::Waiting { open } => Waited::Waiting { open },

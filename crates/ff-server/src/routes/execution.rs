@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use ff_core::types::ExecutionId;
-use ff_script::generated::{AwaitResultReply, Outcome, PublicState};
+use ff_script::generated::{Attempt, AwaitResultReply, Failure, OperatorAction, Outcome, PastSuspension, PublicState};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -19,8 +19,8 @@ use crate::openapi::{Described, vocabulary};
 use crate::payload::{self, Encoding};
 use crate::problem::{Answer, Problem};
 use crate::query::{Query, number};
-use crate::shape::execution::{ActionShape, AttemptShape, ExecutionShape, FailureShape};
-use crate::shape::suspension::{PastShape, SuspensionShape};
+use crate::shape::execution::ExecutionShape;
+use crate::shape::suspension::SuspensionShape;
 
 const WAIT_MAX_MS: i64 = 30_000;
 const ATTEMPTS_MAX: u32 = 1_000;
@@ -49,7 +49,7 @@ async fn show(State(app): State<App>, Id(id): Id) -> JsonAnswer<ExecutionShape> 
     let tells = execution.completion_webhook.is_some();
     let mut shape = ExecutionShape::from(execution);
     if tells {
-        shape.webhook = app.operations.webhook_of(id).await.map_err(about)?.map(Into::into);
+        shape.webhook = app.operations.webhook_of(id).await.map_err(about)?;
     }
     Ok(Json(shape))
 }
@@ -59,12 +59,12 @@ async fn show(State(app): State<App>, Id(id): Id) -> JsonAnswer<ExecutionShape> 
     get,
     path = "/v1/executions/{id}/attempts/{n}",
     params(Id, Number),
-    responses((status = 200, body = AttemptShape)),
+    responses((status = 200, body = Attempt)),
     extensions(("x-ff-codes" = json!("execution_not_found attempt_not_found"))),
 )]
-async fn attempt(State(app): State<App>, Id(id): Id, Number(n): Number) -> JsonAnswer<AttemptShape> {
+async fn attempt(State(app): State<App>, Id(id): Id, Number(n): Number) -> JsonAnswer<Attempt> {
     let attempt = app.operations.attempt(id, n).await.map_err(|error| Problem::from(error).about(id))?;
-    Ok(Json(attempt.into()))
+    Ok(Json(attempt))
 }
 
 #[derive(Deserialize, IntoParams)]
@@ -84,7 +84,7 @@ struct ResultShape {
     result: Option<Box<RawValue>>,
     #[schema(value_type = Option<Encoding>)]
     result_encoding: Option<&'static str>,
-    failure: Option<FailureShape>,
+    failure: Option<Failure>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -118,7 +118,6 @@ async fn result(State(app): State<App>, Id(id): Id, Query(query): Query<ResultQu
         AwaitResultReply::Ended { failure, outcome, result, result_encoding } => {
             let encoding = result_encoding.as_deref().unwrap_or("json");
             let (result, result_encoding) = result.map(|result| payload::shown(&result.0, encoding)).unzip();
-            let failure = failure.map(FailureShape::from);
             Json(ResultShape { execution_id: id, outcome, result, result_encoding, failure }).into_response()
         }
         AwaitResultReply::Waiting { state } => {
@@ -130,10 +129,10 @@ async fn result(State(app): State<App>, Id(id): Id, Query(query): Query<ResultQu
 #[derive(Serialize, ToSchema)]
 struct History {
     execution_id: ExecutionId,
-    attempts: Vec<AttemptShape>,
+    attempts: Vec<Attempt>,
     suspension: Option<SuspensionShape>,
-    past_suspensions: Vec<PastShape>,
-    operator_actions: Vec<ActionShape>,
+    past_suspensions: Vec<PastSuspension>,
+    operator_actions: Vec<OperatorAction>,
 }
 
 /// What happened to an execution: its attempts, suspensions and what operators did.
@@ -148,14 +147,14 @@ async fn history(State(app): State<App>, Id(id): Id) -> JsonAnswer<History> {
     let execution = app.operations.describe(id).await.map_err(|error| Problem::from(error).about(id))?;
     let older = u32::try_from(execution.attempts_spilled).unwrap_or(u32::MAX);
     let operations = &app.operations;
-    let mut attempts: Vec<AttemptShape> = stream::iter(older.saturating_sub(ATTEMPTS_MAX)..older)
-        .map(|index| async move { operations.attempt(id, index).await.map(AttemptShape::from) })
+    let mut attempts: Vec<Attempt> = stream::iter(older.saturating_sub(ATTEMPTS_MAX)..older)
+        .map(|index| async move { operations.attempt(id, index).await })
         .buffered(AT_ONCE)
         .try_collect()
         .await?;
-    attempts.extend(execution.attempts.into_iter().map(AttemptShape::from));
-    let operator_actions = execution.operator_actions.into_iter().map(ActionShape::from).collect();
+    attempts.extend(execution.attempts);
+    let operator_actions = execution.operator_actions.into_iter().collect();
     let suspension = execution.suspension.map(SuspensionShape::from);
-    let past_suspensions = execution.past_suspensions.into_iter().map(PastShape::from).collect();
+    let past_suspensions = execution.past_suspensions.into_iter().collect();
     Ok(Json(History { execution_id: id, attempts, suspension, past_suspensions, operator_actions }))
 }

@@ -16,7 +16,6 @@ use uuid::Uuid;
 use crate::app::App;
 use crate::problem::Answer;
 use crate::shape::budget::{DimensionShape, dimensions};
-use crate::shape::quota::KeyShape;
 
 /// A quota an execution names, as its key stands now.
 #[derive(Serialize, ToSchema)]
@@ -30,7 +29,7 @@ pub struct QuotaFacts {
     #[serde(skip_serializing_if = "Option::is_none")]
     remedy: Option<String>,
     #[serde(flatten)]
-    state: KeyShape,
+    state: QuotaKeyState,
 }
 
 /// A budget an execution names, and those above it.
@@ -117,7 +116,7 @@ pub async fn quotas(app: &App, execution: &Execution) -> Answer<Vec<QuotaFacts>>
             weight: quota.weight.unwrap_or(1),
             problem: found.is_none().then_some("not found"),
             remedy,
-            state: found.map_or_else(|| KeyShape::unknown(&quota.key), KeyShape::from),
+            state: found.unwrap_or_else(|| QuotaKeyState::new(quota.key.clone(), Vec::new(), 0, 0)),
         });
     }
     Ok(facts)

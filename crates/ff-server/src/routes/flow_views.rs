@@ -18,7 +18,7 @@ use crate::problem::{Answer, Problem};
 use crate::query::{PageQuery, Query, limit_of, number};
 use crate::shape::Listed;
 use crate::shape::flow::{EdgeShape, FlowShape, MemberShape, edges_between};
-use crate::word::{Word, word};
+use crate::word::word;
 
 const WAIT_MAX_MS: i64 = 30_000;
 /// Members and edges of one answer; the graph has them all.
@@ -129,7 +129,7 @@ async fn show(State(app): State<App>, Flow(id): Flow, Query(query): Query<ShowQu
     let tells = flow.completion_webhook.is_some();
     let mut flow = FlowShape::from(flow);
     if tells {
-        flow.webhook = app.operations.webhook_of_flow(id).await.map_err(about)?.map(Into::into);
+        flow.webhook = app.operations.webhook_of_flow(id).await.map_err(about)?;
     }
     let first = first_members(&app, id).await.map_err(|problem| problem.about(id))?;
     Ok(Json(Shown {
@@ -201,8 +201,7 @@ async fn members(
 #[schema(as = FlowGraph)]
 struct GraphShape {
     flow_id: FlowId,
-    #[schema(value_type = FlowState)]
-    state: Word<FlowState>,
+    state: FlowState,
     version: i64,
     nodes: Vec<MemberShape>,
     edges: Vec<EdgeShape>,
@@ -222,5 +221,5 @@ async fn graph(State(app): State<App>, Flow(id): Flow) -> JsonAnswer<GraphShape>
     let flow = app.operations.flow(id).await.map_err(about)?;
     let edges = edges_between(&graph.members, graph.edges);
     let nodes = graph.members.into_iter().map(MemberShape::from).collect();
-    Ok(Json(GraphShape { flow_id: id, state: Word(flow.state), version: graph.version, nodes, edges }))
+    Ok(Json(GraphShape { flow_id: id, state: flow.state, version: graph.version, nodes, edges }))
 }

@@ -6,89 +6,55 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
+use ff_api::flows::{EdgeBody, FlowBody, FlowSubmitted, MemberBody, MemberId, SubmitFlow};
 use ff_core::types::{ExecutionId, FlowId};
 use ff_engine::{NewFlow, NewMember, trace_members};
 use ff_script::generated::{
-    self as wire, CancelFlowReply, CancelPolicy, EdgeOn, FlowState, MemberState, NewEdge, OnMemberFailure,
+    self as wire, CancelFlowReply, CancelPolicy, EdgeOn, MemberState, NewEdge, OnMemberFailure,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::routes;
 use uuid::Uuid;
 
-use super::submit::trace_of;
-use super::tasks::REASON_MAX;
+use super::submit::{idempotency_key, trace_of};
 use crate::access::Caller;
 use crate::app::{App, Flow, JsonAnswer};
 use crate::body::{BATCH, Body};
-use crate::execution_body::{BudgetBody, execution_body};
 use crate::openapi::{Described, vocabulary};
 use crate::payload::bounded;
 use crate::problem::{Answer, Problem};
-use crate::shape::flow::{FlowShape, InboundShape};
-use crate::shape::retry::RetryShape;
-use crate::word::Word;
+use crate::shape::flow::FlowShape;
+use ff_core::limits::{IDEMPOTENCY_KEY_BYTES_MAX, REASON_BYTES_MAX};
 
 /// How long a cancel that waits for the end may take.
 const CANCEL_WAIT: Duration = Duration::from_secs(30);
 
 pub fn routes() -> Described {
     Described::new()
-        // GET of the same path is the list's.
-        .with(routes!(submit, super::flow_views::list))
+        .serving::<SubmitFlow, _>(submit)
+        .with(routes!(super::flow_views::list))
         .with(routes!(add_edges))
         .with(routes!(seal))
         .with(routes!(cancel))
 }
 
-execution_body! {
-    /// A member of a flow: an execution, or a flow that runs in its place.
-    pub struct MemberBody {
-        /// Its name in the flow.
-        #[schema(value_type = vocabulary::MemberKey)]
-        key: String,
-        /// What it is; a flow in its place says so for it.
-        #[schema(value_type = Option<vocabulary::Kind>)]
-        kind: Option<String>,
-        /// When it may run.
-        inbound: Option<InboundShape>,
-        /// The flow that runs in its place.
-        #[schema(no_recursion, value_type = Option<FlowBody>)]
-        flow: Option<Box<FlowBody>>,
-    }
-}
-
-impl MemberBody {
-    fn into_new(mut self, place: &str, namespace: &str) -> Answer<NewMember> {
-        let flow = match self.flow.take() {
-            Some(flow) => Some(Box::new(flow.into_nested(&format!("{place}flow."), namespace)?)),
-            None => None,
-        };
-        let kind = self.kind.take().or_else(|| flow.as_ref().map(|flow| flow.fields.kind.clone()));
-        let kind = kind.ok_or_else(|| Problem::invalid(format!("{place}kind"), "is missing"))?;
-        let (key, inbound) = (std::mem::take(&mut self.key), self.inbound.take().map(Into::into));
-        // Nothing said about id and lane is the flow's to say.
-        let fields = self.submission(place, kind, || ExecutionId::from_uuid(Uuid::nil()), namespace, "")?;
-        Ok(NewMember { key, fields, inbound, flow })
-    }
+fn new_member(mut body: MemberBody, place: &str, namespace: &str) -> Answer<NewMember> {
+    let flow = match body.flow.take() {
+        Some(flow) => Some(Box::new(nested_flow(*flow, &format!("{place}flow."), namespace)?)),
+        None => None,
+    };
+    let kind = body.kind.take().or_else(|| flow.as_ref().map(|flow| flow.fields.kind.clone()));
+    let kind = kind.ok_or_else(|| Problem::invalid(format!("{place}kind"), "is missing"))?;
+    let (key, inbound) = (std::mem::take(&mut body.key), body.inbound.take());
+    // Nothing said about id and lane is the flow's to say.
+    let fields = body.submission(place, kind, || ExecutionId::from_uuid(Uuid::nil()), namespace, "")?;
+    Ok(NewMember { key, fields, inbound, flow })
 }
 
 fn new_members(members: Option<Vec<MemberBody>>, place: &str, namespace: &str) -> Answer<Vec<NewMember>> {
     let members = members.unwrap_or_default().into_iter().enumerate();
-    members.map(|(at, member)| member.into_new(&format!("{place}members[{at}]."), namespace)).collect()
-}
-
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct EdgeBody {
-    #[schema(value_type = vocabulary::MemberKey)]
-    from: String,
-    #[schema(value_type = vocabulary::MemberKey)]
-    to: String,
-    #[schema(value_type = Option<EdgeOn>)]
-    on: Option<Word<EdgeOn>>,
-    #[schema(value_type = Option<vocabulary::PassAs>)]
-    pass_as: Option<String>,
+    members.map(|(at, member)| new_member(member, &format!("{place}members[{at}]."), namespace)).collect()
 }
 
 fn new_edges(edges: Option<Vec<EdgeBody>>) -> Vec<NewEdge> {
@@ -97,138 +63,73 @@ fn new_edges(edges: Option<Vec<EdgeBody>>) -> Vec<NewEdge> {
         .map(|edge| NewEdge {
             from: edge.from,
             to: edge.to,
-            on: edge.on.map_or(EdgeOn::Success, |Word(on)| on),
+            on: edge.on.unwrap_or(EdgeOn::Success),
             pass_as: edge.pass_as,
         })
         .collect()
 }
 
-/// What a flow does when a member fails: the word, or an object with it.
-#[derive(Deserialize, ToSchema)]
-#[serde(untagged, expecting = "it must be continue, fail_flow or isolate_branch")]
-#[schema(as = FlowPolicy)]
-enum PolicyBody {
-    #[schema(value_type = OnMemberFailure)]
-    Bare(Word<OnMemberFailure>),
-    Named(NamedPolicy),
-}
-
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct NamedPolicy {
-    #[schema(value_type = Option<OnMemberFailure>)]
-    on_member_failure: Option<Word<OnMemberFailure>>,
-}
-
-impl PolicyBody {
-    fn on_member_failure(self) -> Option<OnMemberFailure> {
-        match self {
-            Self::Bare(Word(word)) => Some(word),
-            Self::Named(named) => named.on_member_failure.map(|Word(word)| word),
+fn new_flow(body: FlowBody, place: &str, namespace: &str) -> Answer<NewFlow> {
+    let namespace = body.namespace.as_deref().unwrap_or(namespace);
+    let mut new = NewFlow::new(namespace, body.kind);
+    new = match (body.flow_id, body.idempotency_key) {
+        (None, None) => new,
+        (Some(id), None) => new.with_id(id),
+        (None, Some(key)) => new.with_key(&key),
+        (Some(_), Some(_)) => {
+            return Err(Problem::invalid(format!("{place}flow_id"), "cannot be chosen beside an idempotency_key"));
         }
+    };
+    new.fields = wire::NewFlow {
+        on_member_failure: body
+            .policy
+            .and_then(|policy| policy.on_member_failure())
+            .unwrap_or(OnMemberFailure::Continue),
+        deadline_at: body.deadline_at,
+        deadline_ms: body.deadline_ms,
+        retention_ms: body.retention_ms,
+        completion_webhook: body.completion_webhook,
+        default_lane: body.default_lane,
+        default_retry: body.default_retry,
+        budgets: body.budgets,
+        ..new.fields
+    };
+    new.members = new_members(body.members, place, namespace)?;
+    new.edges = new_edges(body.edges);
+    new.seal = body.seal.unwrap_or(true);
+    Ok(new)
+}
+
+/// A flow in place of a member: its id is derived from the member, and it is released with it.
+fn nested_flow(body: FlowBody, place: &str, namespace: &str) -> Answer<NewFlow> {
+    let wrong = |field: &str, problem: &str| Err(Problem::invalid(format!("{place}{field}"), problem));
+    if body.flow_id.is_some() {
+        return wrong("flow_id", "is derived from the member and cannot be chosen");
     }
-}
-
-/// Everything a submitter may say about a flow.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = SubmitFlowBody)]
-pub struct FlowBody {
-    flow_id: Option<FlowId>,
-    #[schema(value_type = Option<vocabulary::Namespace>)]
-    namespace: Option<String>,
-    #[schema(value_type = vocabulary::Kind)]
-    kind: String,
-    members: Option<Vec<MemberBody>>,
-    edges: Option<Vec<EdgeBody>>,
-    policy: Option<PolicyBody>,
-    #[schema(value_type = Option<vocabulary::LaneName>)]
-    default_lane: Option<String>,
-    default_retry: Option<RetryShape>,
-    #[schema(max_items = 16)]
-    budgets: Option<Vec<BudgetBody>>,
-    #[schema(value_type = Option<vocabulary::TimeMs>)]
-    deadline_at: Option<i64>,
-    #[schema(value_type = Option<vocabulary::DurationMs>)]
-    deadline_ms: Option<i64>,
-    #[schema(value_type = Option<vocabulary::DurationMs>)]
-    retention_ms: Option<i64>,
-    completion_webhook: Option<String>,
-    seal: Option<bool>,
-}
-
-impl FlowBody {
-    fn into_new(self, place: &str, namespace: &str) -> Answer<NewFlow> {
-        let namespace = self.namespace.as_deref().unwrap_or(namespace);
-        let mut new = NewFlow::new(namespace, self.kind);
-        if let Some(id) = self.flow_id {
-            new = new.with_id(id);
-        }
-        new.fields = wire::NewFlow {
-            on_member_failure: self.policy.and_then(PolicyBody::on_member_failure).unwrap_or(OnMemberFailure::Continue),
-            deadline_at: self.deadline_at,
-            deadline_ms: self.deadline_ms,
-            retention_ms: self.retention_ms,
-            completion_webhook: self.completion_webhook,
-            default_lane: self.default_lane,
-            default_retry: self.default_retry.map(Into::into),
-            budgets: self.budgets.map(|all| all.into_iter().map(Into::into).collect()),
-            ..new.fields
-        };
-        new.members = new_members(self.members, place, namespace)?;
-        new.edges = new_edges(self.edges);
-        new.seal = self.seal.unwrap_or(true);
-        Ok(new)
+    if body.idempotency_key.is_some() {
+        return wrong("idempotency_key", "belongs to the flow around it");
     }
-
-    /// A flow in place of a member: its id is derived from the member, and it is released with it.
-    fn into_nested(self, place: &str, namespace: &str) -> Answer<NewFlow> {
-        let wrong = |field: &str, problem: &str| Err(Problem::invalid(format!("{place}{field}"), problem));
-        if self.flow_id.is_some() {
-            return wrong("flow_id", "is derived from the member and cannot be chosen");
-        }
-        if self.namespace.as_deref().is_some_and(|own| own != namespace) {
-            return wrong("namespace", "must be that of the flow around it");
-        }
-        if self.seal == Some(false) {
-            return wrong("seal", "must not be false: the flow is released when the member's turn comes");
-        }
-        self.into_new(place, namespace)
+    if body.namespace.as_deref().is_some_and(|own| own != namespace) {
+        return wrong("namespace", "must be that of the flow around it");
     }
+    if body.seal == Some(false) {
+        return wrong("seal", "must not be false: the flow is released when the member's turn comes");
+    }
+    new_flow(body, place, namespace)
 }
 
-#[derive(Serialize, ToSchema)]
-#[schema(as = MemberId)]
-struct MemberId {
-    key: String,
-    execution_id: ExecutionId,
-}
-
-#[derive(Serialize, ToSchema)]
-#[schema(as = FlowSubmitted)]
-struct Submitted {
-    flow_id: FlowId,
-    #[schema(value_type = FlowState)]
-    state: Word<FlowState>,
-    duplicate: bool,
-    members: Vec<MemberId>,
-}
-
-/// Checked whole before anything is written; the same id with the same body answers the first one.
-#[utoipa::path(
-    post,
-    path = "/v1/flows",
-    request_body = FlowBody,
-    responses((status = 201, description = "It is new.", body = Submitted), (status = 200, description = "It was there already: the same id with the same body.", body = Submitted)),
-    extensions(("x-ff-codes" = json!("execution_not_found flow_not_found idempotency_conflict lane_disabled lane_full capability_invalid budget_not_found quota_not_found cycle_detected flow_full flow_changed member_started"))),
-)]
 async fn submit(
     State(app): State<App>,
     caller: Caller,
     headers: HeaderMap,
-    Body(body): Body<FlowBody, BATCH>,
+    Body(mut body): Body<FlowBody, BATCH>,
 ) -> Answer<impl IntoResponse> {
-    let mut new = body.into_new("", "default")?;
+    body.idempotency_key = idempotency_key(&headers, body.idempotency_key)?;
+    if body.idempotency_key.as_ref().is_some_and(|key| !(1..=IDEMPOTENCY_KEY_BYTES_MAX).contains(&key.len())) {
+        let problem = format!("must be of 1 to {IDEMPOTENCY_KEY_BYTES_MAX} bytes");
+        return Err(Problem::invalid("idempotency_key", problem));
+    }
+    let mut new = new_flow(body, "", "default")?;
     if let Some(trace) = trace_of(&headers) {
         new.trace(&trace);
     }
@@ -239,7 +140,7 @@ async fn submit(
     let members = submitted.members.into_iter().map(|(key, execution_id)| MemberId { key, execution_id }).collect();
     let (flow, duplicate) = (submitted.flow, submitted.duplicate);
     let status = if duplicate { StatusCode::OK } else { StatusCode::CREATED };
-    Ok((status, Json(Submitted { flow_id: flow.flow_id, state: Word(flow.state), duplicate, members })))
+    Ok((status, Json(FlowSubmitted { flow_id: flow.flow_id, state: flow.state, duplicate, members })))
 }
 
 /// Refuses members outside of the caller's scope, those of nested flows included.
@@ -286,8 +187,7 @@ pub struct AddedMembers {
 struct AddedShape {
     key: String,
     execution_id: ExecutionId,
-    #[schema(value_type = MemberState)]
-    state: Word<MemberState>,
+    state: MemberState,
     duplicate: bool,
 }
 
@@ -324,7 +224,7 @@ pub async fn add_members(
     let members = added.into_iter().map(|member| AddedShape {
         key: member.key,
         execution_id: member.execution_id,
-        state: Word(member.state),
+        state: member.state,
         duplicate: member.duplicate,
     });
     Ok(Json(AddedMembers { flow_id: id, members: members.collect() }))
@@ -386,8 +286,7 @@ async fn seal(State(app): State<App>, Flow(id): Flow, Body(SealBody {}): Body<Se
 struct CancelBody {
     #[schema(value_type = Option<vocabulary::Reason>)]
     reason: Option<String>,
-    #[schema(value_type = Option<CancelPolicy>)]
-    policy: Option<Word<CancelPolicy>>,
+    policy: Option<CancelPolicy>,
     wait: Option<bool>,
 }
 
@@ -416,8 +315,8 @@ async fn cancel(
     Flow(id): Flow,
     Body(body): Body<CancelBody>,
 ) -> Answer<Response> {
-    bounded("reason", &body.reason, REASON_MAX)?;
-    let policy = body.policy.map_or(CancelPolicy::CancelAll, |Word(policy)| policy);
+    bounded("reason", &body.reason, REASON_BYTES_MAX)?;
+    let policy = body.policy.unwrap_or(CancelPolicy::CancelAll);
     let about = |error| Problem::from(error).about(id);
     if body.wait != Some(true) {
         let reply = app.operations.cancel_flow(id, policy, caller.name(), body.reason.as_deref(), false).await;

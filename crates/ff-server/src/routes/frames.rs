@@ -16,13 +16,13 @@ use crate::body::Body;
 use crate::openapi::{Described, vocabulary};
 use crate::payload::{self, Encoding};
 use crate::problem::{Answer, Problem};
-use crate::shape::task::FenceBody;
 use crate::word::word;
+use ff_script::generated::Fence;
 
 /// The largest body.
 const FRAMES_BODY: usize = 4 * 1024 * 1024;
 /// The largest payload of a frame.
-const FRAME_MAX: usize = 64 * 1024;
+const FRAME_MAX: usize = ff_core::limits::FRAME_BYTES_MAX;
 /// The most frames of one request.
 const FRAMES_MAX: usize = 4_096;
 
@@ -59,7 +59,7 @@ impl FrameBody {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct FramesBody {
-    fence: FenceBody,
+    fence: Fence,
     #[schema(min_items = 1, max_items = 4_096)]
     frames: Vec<FrameBody>,
     #[schema(value_type = Option<vocabulary::Count>)]
@@ -99,7 +99,7 @@ async fn append(
     let request_id = request_of(body.request_id.as_deref());
     let streams = app.engine.streams();
     app.check_fence(&caller, id, body.fence.lease_id).await?;
-    let appended = streams.append(id, body.fence.into(), frames, body.first_sequence, request_id).await;
+    let appended = streams.append(id, body.fence, frames, body.first_sequence, request_id).await;
     let appended = settled(&app, id, body.fence, appended.map_err(Problem::from), false)?;
     Ok(Json(AppendedShape {
         execution_id: id,

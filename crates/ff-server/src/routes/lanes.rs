@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use ff_script::Route;
 use ff_script::generated::{
-    DefineLane, Fairness, LaneEntry, LaneState, ListLanes, ListLanesReply, PartitionStats, PartitionStatsReply,
+    DefineLane, Fairness, LaneEntry, LaneState, ListLanes, ListLanesReply, PartitionStats, PartitionStatsReply, Retry,
 };
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde::{Deserialize, Deserializer};
@@ -21,7 +21,6 @@ use crate::problem::Problem;
 use crate::query::{OFFSET_MAX, Query, limit_of, number, wanted_of};
 use crate::shape::Listed;
 use crate::shape::lane::{CountsShape, LaneShape};
-use crate::shape::retry::RetryShape;
 use crate::word::word;
 
 const AT_ONCE: usize = 32;
@@ -140,7 +139,7 @@ struct LaneBody {
     max_active: Option<Option<i64>>,
     #[schema(value_type = Option<vocabulary::Weight>)]
     weight: Option<i64>,
-    retry: Option<RetryShape>,
+    retry: Option<Retry>,
     #[schema(value_type = Option<vocabulary::DurationMs>)]
     attempt_timeout_ms: Option<i64>,
     #[schema(value_type = Option<vocabulary::DurationMs>)]
@@ -181,7 +180,7 @@ async fn define(
         max_active: body.max_active.flatten(),
         clear_max_active: (body.max_active == Some(None)).then_some(true),
         weight: body.weight,
-        retry: body.retry.map(Into::into),
+        retry: body.retry,
         attempt_timeout_ms: body.attempt_timeout_ms,
         retention_ms: body.retention_ms,
         lease_ttl_ms: body.lease_ttl_ms,

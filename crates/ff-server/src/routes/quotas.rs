@@ -19,7 +19,7 @@ use crate::problem::{Answer, Problem};
 use crate::query::{OFFSET_MAX, Query, limit_of, number};
 use crate::shape::Listed;
 use crate::shape::blocked::LineShape;
-use crate::shape::quota::{KeyShape, QuotaShape};
+use crate::shape::quota::QuotaShape;
 use crate::word::word;
 
 /// How many keys a quota shows when none is asked for.
@@ -47,16 +47,6 @@ struct RateBody {
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[schema(as = QuotaWeightsBody)]
-struct WeightsBody {
-    #[schema(value_type = vocabulary::Amount)]
-    limit: i64,
-    #[schema(value_type = vocabulary::WindowMs)]
-    window_ms: i64,
-}
-
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
 #[schema(as = CreateQuotaBody)]
 struct CreateBody {
     quota_id: Option<Uuid>,
@@ -65,7 +55,7 @@ struct CreateBody {
     rate: Option<RateBody>,
     #[schema(minimum = 1, maximum = 1_000_000)]
     concurrency: Option<i64>,
-    weighted: Option<WeightsBody>,
+    weighted: Option<QuotaWeights>,
     hold_while_suspended: Option<bool>,
 }
 
@@ -76,12 +66,6 @@ impl RateBody {
             Some(mode) => word("rate.mode", &mode)?,
         };
         Ok(QuotaRate { limit: self.limit, window_ms: self.window_ms, mode })
-    }
-}
-
-impl From<WeightsBody> for QuotaWeights {
-    fn from(body: WeightsBody) -> Self {
-        Self { limit: body.limit, window_ms: body.window_ms }
     }
 }
 
@@ -101,7 +85,7 @@ async fn create(
     let quota = Quota {
         rate: body.rate.map(RateBody::read).transpose()?,
         concurrency: body.concurrency,
-        weighted: body.weighted.map(Into::into),
+        weighted: body.weighted,
         ..Quota::new(
             QuotaPolicyId::from_uuid(body.quota_id.unwrap_or_else(Uuid::now_v7)),
             body.namespace.unwrap_or_else(|| "default".to_owned()),
@@ -171,8 +155,8 @@ async fn show(
     let (entry, state) =
         app.operations.quota(id, query.key.as_deref()).await.map_err(|error| Problem::from(error).about(id))?;
     let keys = match state {
-        Some(state) => vec![KeyShape::from(state)],
-        None => app.operations.quota_keys(id, KEYS_SHOWN).await?.into_iter().map(|key| key.state.into()).collect(),
+        Some(state) => vec![state],
+        None => app.operations.quota_keys(id, KEYS_SHOWN).await?.into_iter().map(|key| key.state).collect(),
     };
     Ok(Json(QuotaShape::from(entry).with(keys)))
 }
@@ -220,8 +204,8 @@ struct ChangeBody {
     #[schema(value_type = Option<i64>, minimum = 1, maximum = 1_000_000)]
     concurrency: Option<Option<i64>>,
     #[serde(default, deserialize_with = "named")]
-    #[schema(value_type = Option<WeightsBody>)]
-    weighted: Option<Option<WeightsBody>>,
+    #[schema(value_type = Option<QuotaWeights>)]
+    weighted: Option<Option<QuotaWeights>>,
     hold_while_suspended: Option<bool>,
 }
 
@@ -246,7 +230,7 @@ async fn change(
     Body(body): Body<ChangeBody>,
 ) -> JsonAnswer<QuotaShape> {
     let rate = body.rate.map(|rate| rate.map(RateBody::read).transpose()).transpose()?;
-    let weighted: Option<Option<QuotaWeights>> = body.weighted.map(|weighted| weighted.map(Into::into));
+    let weighted: Option<Option<QuotaWeights>> = body.weighted;
     let change = |quota: &mut Quota| {
         if let Some(rate) = &rate {
             quota.rate.clone_from(rate);

@@ -2,6 +2,7 @@
 
 use axum::Json;
 use axum::extract::{Request, State};
+use ff_api::tasks::{Fence, TaskDone, TaskOutcome};
 use ff_core::types::ExecutionId;
 use ff_engine::waiting::Completing;
 use ff_script::Answers;
@@ -13,7 +14,7 @@ use utoipa::ToSchema;
 use utoipa_axum::routes;
 use uuid::Uuid;
 
-use super::tasks::{TaskDone, failed, failure};
+use super::tasks::failure;
 use super::worker_protocol::{ClaimBody, claim_after};
 use crate::access::Caller;
 use crate::app::{App, JsonAnswer, Name};
@@ -22,7 +23,7 @@ use crate::fleet::Ends;
 use crate::openapi::{Described, vocabulary};
 use crate::payload::{self, Encoding};
 use crate::problem::{Answer, ItemProblem, Problem};
-use crate::shape::task::{FenceBody, TaskShape};
+use crate::shape::task::TaskShape;
 
 const RESULTS_MAX: usize = 4_096;
 
@@ -35,7 +36,7 @@ pub fn routes() -> Described {
 #[serde(deny_unknown_fields)]
 struct ResultBody {
     execution_id: ExecutionId,
-    fence: FenceBody,
+    fence: Fence,
     op: Op,
     #[schema(value_type = vocabulary::Payload, required = false)]
     result: Option<Box<RawValue>>,
@@ -133,12 +134,13 @@ impl Item {
                     carried.completed(&call);
                 }
                 let id = call.execution_id;
-                let done = reply.map(|reply| TaskDone::new(id, "completed", reply == CompleteExecutionReply::Replayed));
+                let done = reply
+                    .map(|reply| TaskDone::new(id, TaskOutcome::Completed, reply == CompleteExecutionReply::Replayed));
                 (id, call.fence.lease_id, done)
             }
             Self::Fail(asked, call) => {
                 let id = call.execution_id;
-                (id, call.fence.lease_id, replies.take(asked).map(|reply| failed(id, reply)))
+                (id, call.fence.lease_id, replies.take(asked).map(|reply| TaskDone::failed(id, reply)))
             }
         };
         let done = done.map_err(|error| Problem::from(error).about(id));
@@ -183,7 +185,7 @@ impl ResultBody {
                     payload::taken("result", self.result, self.result_encoding, payload::PAYLOAD_MAX)?;
                 Ok(Wish::Complete(CompleteExecution {
                     execution_id: self.execution_id,
-                    fence: self.fence.into(),
+                    fence: self.fence,
                     result,
                     result_encoding,
                 }))

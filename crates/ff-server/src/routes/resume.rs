@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::routes;
 
-use super::tasks::REASON_MAX;
 use crate::access::Caller;
 use crate::app::{App, Id, JsonAnswer};
 use crate::body::Body;
 use crate::openapi::{Described, vocabulary};
 use crate::payload::bounded;
 use crate::problem::Problem;
+use ff_core::limits::REASON_BYTES_MAX;
 
 /// The category of a failure an operator decided.
 const CATEGORY: &str = "operator";
@@ -48,7 +48,7 @@ struct ResumeBody {
     extensions(("x-ff-codes" = json!("execution_not_found execution_not_suspended"))),
 )]
 async fn resume(State(app): State<App>, caller: Caller, Id(id): Id, Body(body): Body<ResumeBody>) -> JsonAnswer<Done> {
-    bounded("reason", &body.reason, REASON_MAX)?;
+    bounded("reason", &body.reason, REASON_BYTES_MAX)?;
     let resumed = app.operations.resume(id, caller.name(), body.reason.as_deref()).await;
     let state = resumed.map_err(|error| Problem::from(error).about(id))?;
     Ok(Json(Done { execution_id: id, outcome: "resumed", state }))
@@ -74,8 +74,8 @@ struct FailBody {
     extensions(("x-ff-codes" = json!("execution_not_found execution_not_suspended"))),
 )]
 async fn fail(State(app): State<App>, caller: Caller, Id(id): Id, Body(body): Body<FailBody>) -> JsonAnswer<Done> {
-    if body.reason.len() > REASON_MAX {
-        return Err(Problem::too_large("reason", REASON_MAX));
+    if body.reason.len() > REASON_BYTES_MAX {
+        return Err(Problem::too_large("reason", REASON_BYTES_MAX));
     }
     let category = body.category.as_deref().unwrap_or(CATEGORY);
     let failed = app.operations.fail_suspension(id, caller.name(), &body.reason, category).await;

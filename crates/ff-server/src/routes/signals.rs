@@ -14,16 +14,16 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 use utoipa_axum::routes;
 
+use super::submit::idempotency_key;
 use crate::access::{Peer, unauthorized};
 use crate::app::{App, Waitpoint};
 use crate::body::Body;
 use crate::openapi::{Described, vocabulary};
 use crate::payload::{self, Encoding};
 use crate::problem::{Answer, Problem};
-use crate::query::IdempotencyHeader;
 
 /// The largest payload of a signal.
-const SIGNAL_MAX: usize = 256 * 1024;
+const SIGNAL_MAX: usize = ff_core::limits::SIGNAL_PAYLOAD_BYTES_MAX;
 const SCHEME: &str = "Waitpoint";
 
 pub fn routes() -> Described {
@@ -76,7 +76,7 @@ struct Delivered {
 #[utoipa::path(
     post,
     path = "/v1/waitpoints/{waitpoint}/signals",
-    params(Waitpoint, IdempotencyHeader),
+    params(Waitpoint, ff_api::parts::IdempotencyKey),
     request_body = SignalBody,
     responses((status = 200, body = Delivered)),
     extensions(("x-ff-codes" = json!("waitpoint_not_open invalid_token signal_not_allowed signals_full keys_unavailable"))),
@@ -146,16 +146,5 @@ fn token(headers: &HeaderMap, body: Option<WaitpointToken>) -> Answer<WaitpointT
         }
         (Some(token), _) | (None, Some(token)) => Ok(token),
         (None, None) => Err(Problem::invalid_token()),
-    }
-}
-
-fn idempotency_key(headers: &HeaderMap, body: Option<String>) -> Answer<Option<String>> {
-    let Some(sent) = headers.get("idempotency-key") else { return Ok(body) };
-    let sent = sent.to_str().map_err(|_| Problem::invalid("idempotency_key", "must be printable text"))?;
-    match body {
-        Some(body) if body != sent => {
-            Err(Problem::invalid("idempotency_key", "differs from the Idempotency-Key header"))
-        }
-        _ => Ok(Some(sent.to_owned())),
     }
 }

@@ -210,7 +210,7 @@ async fn capabilities(State(app): State<App>, caller: Caller) -> JsonAnswer<Capa
         limits: Limits {
             input_bytes: crate::payload::PAYLOAD_MAX,
             result_bytes: crate::payload::PAYLOAD_MAX,
-            reason_bytes: super::tasks::REASON_MAX,
+            reason_bytes: ff_core::limits::REASON_BYTES_MAX,
             batch_items: 10_000,
             claim_max: 256,
             wait_ms: 30_000,

@@ -20,7 +20,7 @@ use crate::query::{Query, number};
 use crate::shape::frame::FrameShape;
 
 const BLOCK_MAX_MS: i64 = 30_000;
-const LIMIT_MAX: i64 = 10_000;
+const LIMIT_MAX: i64 = ff_core::limits::STREAM_READ_MAX;
 
 pub fn routes() -> Described {
     Described::new().with(routes!(read)).with(routes!(attempt_summary)).with(routes!(latest_summary))

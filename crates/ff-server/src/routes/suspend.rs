@@ -21,20 +21,20 @@ use crate::openapi::{Described, vocabulary};
 use crate::payload::Encoding;
 use crate::problem::{Answer, Problem};
 use crate::shape::suspension::{OpenedShape, SignalShape};
-use crate::shape::task::FenceBody;
 use crate::word::word;
+use ff_script::generated::Fence;
 
 /// Who may answer at one waitpoint.
-const APPROVERS_MAX: usize = 64;
+const APPROVERS_MAX: usize = ff_core::limits::APPROVERS_MAX as usize;
 /// The longest name of one of them.
-const APPROVER_BYTES_MAX: usize = 128;
+const APPROVER_BYTES_MAX: usize = ff_core::limits::APPROVER_BYTES_MAX;
 
 pub fn routes() -> Described {
     Described::new().with(routes!(suspend)).with(routes!(create)).with(routes!(close)).with(routes!(signals))
 }
 
 /// The answer of a fenced call; a lease that ended with it, or before it, frees its slot.
-pub fn settled<T>(app: &App, id: ExecutionId, fence: FenceBody, answer: Answer<T>, ends: bool) -> Answer<T> {
+pub fn settled<T>(app: &App, id: ExecutionId, fence: Fence, answer: Answer<T>, ends: bool) -> Answer<T> {
     let answer = answer.map_err(|problem| problem.about(id));
     let over = match &answer {
         Ok(_) => ends,
@@ -134,7 +134,7 @@ enum TimeoutWord {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct SuspendBody {
-    fence: FenceBody,
+    fence: Fence,
     #[schema(value_type = SuspensionReason)]
     reason: String,
     #[schema(max_items = 64)]
@@ -205,7 +205,7 @@ async fn suspend(
     let (continuation, continuation_encoding) = continuation::taken(body.continuation, body.continuation_encoding)?;
     let new = NewSuspension {
         execution_id: id,
-        fence: fence.into(),
+        fence,
         namespace: None,
         reason: word("reason", &body.reason)?,
         waitpoints,
@@ -250,7 +250,7 @@ fn behavior(text: Option<&str>) -> Answer<TimeoutBehavior> {
 #[serde(deny_unknown_fields)]
 #[schema(as = CreateWaitpointBody)]
 struct CreateBody {
-    fence: FenceBody,
+    fence: Fence,
     #[schema(value_type = vocabulary::WaitpointKey)]
     key: String,
     #[schema(value_type = Option<vocabulary::DurationMs>)]
@@ -288,7 +288,7 @@ async fn create(
         uses: body.uses,
     };
     let request_id = request_of(body.request_id.as_deref());
-    let made = app.waitpoints.create(id, body.fence.into(), None, &spec, request_id).await.map_err(Problem::from);
+    let made = app.waitpoints.create(id, body.fence, None, &spec, request_id).await.map_err(Problem::from);
     Ok(Json(settled(&app, id, body.fence, made, false)?.into()))
 }
 
@@ -296,7 +296,7 @@ async fn create(
 #[serde(deny_unknown_fields)]
 #[schema(as = CloseWaitpointBody)]
 struct CloseBody {
-    fence: FenceBody,
+    fence: Fence,
     #[serde(rename = "request_id")]
     _request_id: Option<String>,
 }
@@ -327,7 +327,7 @@ async fn close(
     Body(body): Body<CloseBody>,
 ) -> JsonAnswer<Closed> {
     app.check_fence(&caller, id, body.fence.lease_id).await?;
-    let closed = app.waitpoints.close(id, body.fence.into(), waitpoint_id).await.map_err(Problem::from);
+    let closed = app.waitpoints.close(id, body.fence, waitpoint_id).await.map_err(Problem::from);
     let replayed = settled(&app, id, body.fence, closed, false)?;
     Ok(Json(Closed { execution_id: id, waitpoint_id, outcome: "closed", replayed }))
 }

@@ -17,8 +17,9 @@ use crate::app::{App, Id, JsonAnswer};
 use crate::body::Body;
 use crate::openapi::{Described, vocabulary};
 use crate::problem::{Answer, Problem};
-use crate::shape::budget::{AMOUNT_MAX, LedgerShape, Once, OutcomeShape, amounts};
-use crate::shape::task::FenceBody;
+use crate::shape::budget::{AMOUNT_MAX, OutcomeShape, amounts};
+use ff_core::json::Once;
+use ff_script::generated::{Fence, LedgerLine};
 
 /// The longest a key is throttled at once.
 const THROTTLE_MAX_MS: i64 = 86_400_000;
@@ -38,7 +39,7 @@ pub fn routes() -> Described {
 fn heard<T>(
     app: &App,
     id: ExecutionId,
-    fence: FenceBody,
+    fence: Fence,
     answer: Result<T, ff_script::Error>,
     ends: impl FnOnce(&T) -> bool,
 ) -> Answer<T> {
@@ -61,7 +62,7 @@ fn ended(answer: &UsageAnswer) -> bool {
 #[serde(deny_unknown_fields)]
 #[schema(as = ReportUsageBody)]
 struct ReportBody {
-    fence: FenceBody,
+    fence: Fence,
     budget_id: BudgetId,
     #[schema(value_type = vocabulary::Amounts)]
     dimensions: Once<i64>,
@@ -89,7 +90,7 @@ async fn report(
     app.check_budget(&caller, body.budget_id).await?;
     let key = body.dedup_key.or_else(|| body.request_id.map(|request| format!("{id}:{request}")));
     let dimensions = amounts(body.dimensions)?;
-    let answer = app.operations.report_usage(id, &body.fence.into(), body.budget_id, dimensions, key).await;
+    let answer = app.operations.report_usage(id, &body.fence, body.budget_id, dimensions, key).await;
     Ok(Json(heard(&app, id, body.fence, answer, ended)?.into()))
 }
 
@@ -97,7 +98,7 @@ async fn report(
 #[serde(deny_unknown_fields)]
 #[schema(as = ReserveForTaskBody)]
 struct ReserveBody {
-    fence: FenceBody,
+    fence: Fence,
     budget_id: BudgetId,
     #[schema(value_type = vocabulary::Amounts)]
     dimensions: Once<i64>,
@@ -127,7 +128,7 @@ async fn reserve(
     let reserved_as = reservation_id(body.budget_id, &format!("{}:{key}", body.fence.lease_id));
     let dimensions = amounts(body.dimensions)?;
     let operations = &app.operations;
-    let answer = operations.reserve_under_lease(id, &body.fence.into(), body.budget_id, reserved_as, dimensions).await;
+    let answer = operations.reserve_under_lease(id, &body.fence, body.budget_id, reserved_as, dimensions).await;
     let reserved = heard(&app, id, body.fence, answer, |_| false)?;
     Ok(Json(OutcomeShape::of_reservation(reserved_as, reserved)))
 }
@@ -137,7 +138,7 @@ async fn reserve(
 #[schema(as = SettleForTaskBody)]
 struct SettleBody {
     /// Without one, what was used stands in no execution's ledger.
-    fence: Option<FenceBody>,
+    fence: Option<Fence>,
     budget_id: BudgetId,
     reservation_id: Uuid,
     #[schema(value_type = vocabulary::Amounts)]
@@ -170,7 +171,7 @@ async fn settle(
         return Ok(Json(shape));
     };
     app.check_fence(&caller, id, fence.lease_id).await?;
-    let answer = operations.settle_under_lease(id, &fence.into(), budget, reservation, dimensions).await;
+    let answer = operations.settle_under_lease(id, &fence, budget, reservation, dimensions).await;
     Ok(Json(heard(&app, id, fence, answer, ended)?.into()))
 }
 
@@ -178,7 +179,7 @@ async fn settle(
 #[serde(deny_unknown_fields)]
 #[schema(as = ReleaseForTaskBody)]
 struct ReleaseBody {
-    fence: Option<FenceBody>,
+    fence: Option<Fence>,
     budget_id: BudgetId,
     reservation_id: Uuid,
     #[serde(rename = "request_id")]
@@ -203,7 +204,7 @@ async fn release(
     app.check_budget(&caller, body.budget_id).await?;
     if let Some(fence) = body.fence {
         app.check_fence(&caller, id, fence.lease_id).await?;
-        let answer = app.operations.check_lease(id, &fence.into()).await;
+        let answer = app.operations.check_lease(id, &fence).await;
         heard(&app, id, fence, answer, |()| false)?;
     }
     app.operations.release_reservation(body.budget_id, body.reservation_id).await?;
@@ -214,7 +215,7 @@ async fn release(
 #[serde(deny_unknown_fields)]
 #[schema(as = ThrottleForTaskBody)]
 struct ThrottleBody {
-    fence: FenceBody,
+    fence: Fence,
     quota_id: QuotaPolicyId,
     #[schema(value_type = vocabulary::QuotaKey)]
     key: String,
@@ -263,7 +264,7 @@ async fn throttle(
         _ => return Err(Problem::invalid("until", "or retry_after_ms must be given, not both")),
     };
     let ThrottleBody { fence, quota_id, key, .. } = body;
-    let answer = app.operations.throttle_under_lease(id, &fence.into(), quota_id, &key, until).await;
+    let answer = app.operations.throttle_under_lease(id, &fence, quota_id, &key, until).await;
     let throttled_until = heard(&app, id, fence, answer, |_| false)?;
     Ok(Json(Throttled { quota_id, key, throttled_until }))
 }
@@ -271,7 +272,7 @@ async fn throttle(
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct WeightBody {
-    fence: FenceBody,
+    fence: Fence,
     quota_id: QuotaPolicyId,
     #[schema(value_type = vocabulary::QuotaKey)]
     key: String,
@@ -302,7 +303,7 @@ async fn weigh(
     if !(0..=AMOUNT_MAX).contains(&weight) {
         return Err(Problem::invalid("weight", format!("must be in 0..={AMOUNT_MAX}, got {weight}")));
     }
-    let answer = app.operations.settle_weight(id, &fence.into(), quota_id, &key, weight).await;
+    let answer = app.operations.settle_weight(id, &fence, quota_id, &key, weight).await;
     let settled = heard(&app, id, fence, answer, |_| false)?;
     Ok(Json(OutcomeShape { outcome: if settled { "ok" } else { "gone" }, ..OutcomeShape::default() }))
 }
@@ -312,7 +313,7 @@ async fn weigh(
 #[schema(as = ExecutionUsage)]
 struct UsageShape {
     execution_id: ExecutionId,
-    ledger: Vec<LedgerShape>,
+    ledger: Vec<LedgerLine>,
     /// The sum of what was accepted, by dimension.
     used: BTreeMap<String, i64>,
     /// Reports that wait for their budget's answer.
@@ -334,6 +335,6 @@ async fn ledger(State(app): State<App>, Id(id): Id) -> JsonAnswer<UsageShape> {
         let sum = used.entry(line.dimension.clone()).or_default();
         *sum = sum.saturating_add(line.accepted);
     }
-    let ledger = usage.ledger.into_iter().map(LedgerShape::from).collect();
+    let ledger = usage.ledger.into_iter().collect();
     Ok(Json(UsageShape { execution_id: id, ledger, used, pending: usage.pending.len() }))
 }

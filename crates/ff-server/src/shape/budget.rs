@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use ff_core::json::Once;
 use ff_core::types::BudgetId;
 use ff_engine::{BudgetStatus, Reserved, UsageAnswer};
 use ff_script::generated::{
@@ -10,7 +11,7 @@ use ff_script::generated::{
     ResetType, ScopeType,
 };
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{Error as _, MapAccess, Visitor};
+use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
@@ -18,39 +19,10 @@ use crate::openapi::vocabulary;
 use crate::problem::{Answer, Problem};
 
 /// The largest amount.
-pub const AMOUNT_MAX: i64 = 9_007_199_254_740_991;
+pub const AMOUNT_MAX: i64 = ff_core::limits::TIME_MS_MAX;
 
 /// The longest name of a dimension.
 const DIMENSION_BYTES_MAX: usize = 64;
-
-/// A map in which every name stands once; JSON alone would let the last one win.
-#[derive(Debug, Clone, Default)]
-pub struct Once<T>(pub BTreeMap<String, T>);
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Once<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reader<T>(std::marker::PhantomData<T>);
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for Reader<T> {
-            type Value = Once<T>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a map of dimensions")
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Once<T>, A::Error> {
-                let mut read = BTreeMap::new();
-                while let Some(name) = map.next_key::<String>()? {
-                    let value = map.next_value()?;
-                    if read.contains_key(&name) {
-                        // The reader of bodies knows these words, and names the field.
-                        return Err(A::Error::custom(format!("duplicate field `{name}`")));
-                    }
-                    read.insert(name, value);
-                }
-                Ok(Once(read))
-            }
-        }
-        deserializer.deserialize_map(Reader(std::marker::PhantomData))
-    }
-}
 
 /// Named fields, never a list of them in their order, which readers take as well.
 #[derive(Debug, Clone, Default)]
@@ -238,56 +210,13 @@ pub struct DimensionShape {
     remaining: Option<i64>,
 }
 
-#[derive(Serialize, ToSchema)]
-#[schema(as = BudgetScope)]
-struct ScopeShape {
-    #[schema(value_type = ScopeType)]
-    r#type: &'static str,
-    id: Option<String>,
-}
-
-#[derive(Serialize, ToSchema)]
-#[schema(as = BudgetAction)]
-struct ActionShape {
-    action: String,
-    actor: String,
-    at: i64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    dimension: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    delta: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
-}
-
-impl From<BudgetAction> for ActionShape {
-    fn from(BudgetAction { action, actor, at, delta, dimension, reason }: BudgetAction) -> Self {
-        Self { action, actor, at, dimension, delta, reason }
-    }
-}
-
-/// A period that ended.
-#[derive(Serialize, ToSchema)]
-#[schema(as = BudgetPeriod)]
-struct PeriodShape {
-    since: i64,
-    ended_at: i64,
-    used: BTreeMap<String, i64>,
-}
-
-impl From<BudgetPeriod> for PeriodShape {
-    fn from(BudgetPeriod { since, ended_at, used }: BudgetPeriod) -> Self {
-        Self { since, ended_at, used }
-    }
-}
-
 /// A budget as it stands.
 #[derive(Serialize, ToSchema)]
 pub struct BudgetShape {
     budget_id: BudgetId,
     namespace: String,
     parent: Option<BudgetId>,
-    scope: ScopeShape,
+    scope: BudgetScope,
     dimensions: BTreeMap<String, DimensionShape>,
     reset: ResetShape,
     #[schema(value_type = OnSoft)]
@@ -299,8 +228,8 @@ pub struct BudgetShape {
     period_since: i64,
     next_reset_at: Option<i64>,
     approved: bool,
-    actions: Vec<ActionShape>,
-    past: Vec<PeriodShape>,
+    actions: Vec<BudgetAction>,
+    past: Vec<BudgetPeriod>,
     #[serde(skip_serializing_if = "Option::is_none")]
     holders: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -322,7 +251,7 @@ impl From<Budget> for BudgetShape {
             budget_id: budget.budget_id,
             namespace: budget.namespace,
             parent: budget.parent,
-            scope: ScopeShape { r#type: budget.scope.r#type.as_str(), id: budget.scope.id },
+            scope: budget.scope,
             dimensions: dimensions(budget.dimensions),
             reset: budget.reset.into(),
             on_soft: budget.on_soft.as_str(),
@@ -332,8 +261,8 @@ impl From<Budget> for BudgetShape {
             period_since: budget.period_since,
             next_reset_at: budget.next_reset_at,
             approved: budget.approved,
-            actions: budget.actions.into_iter().map(ActionShape::from).collect(),
-            past: budget.past.into_iter().map(PeriodShape::from).collect(),
+            actions: budget.actions.into_iter().collect(),
+            past: budget.past.into_iter().collect(),
             holders: None,
             children: None,
         }
@@ -433,21 +362,4 @@ pub fn used(ledger: &[LedgerLine]) -> BTreeMap<String, i64> {
         *sum = sum.saturating_add(line.accepted);
     }
     used
-}
-
-/// What an attempt used of a budget's dimension.
-#[derive(Serialize, ToSchema)]
-#[schema(as = UsageLine)]
-pub struct LedgerShape {
-    attempt_index: i64,
-    budget_id: BudgetId,
-    dimension: String,
-    accepted: i64,
-    refused: i64,
-}
-
-impl From<LedgerLine> for LedgerShape {
-    fn from(LedgerLine { accepted, attempt_index, budget_id, dimension, refused }: LedgerLine) -> Self {
-        Self { attempt_index, budget_id, dimension, accepted, refused }
-    }
 }

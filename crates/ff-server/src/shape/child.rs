@@ -1,12 +1,11 @@
 //! Children of an execution, and what upstream members pass to a task.
 
 use ff_core::types::{ExecutionId, FlowId};
-use ff_script::generated::{Child, Outcome, PassedValue, PublicState};
+use ff_script::generated::{Child, Failure, Outcome, PassedValue, PublicState};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::execution::FailureShape;
 use crate::openapi::vocabulary;
 use crate::payload::{self, Encoding};
 
@@ -21,7 +20,7 @@ pub struct ChildShape {
     result: Option<Box<RawValue>>,
     #[schema(value_type = Option<Encoding>)]
     result_encoding: Option<&'static str>,
-    failure: Option<FailureShape>,
+    failure: Option<Failure>,
 }
 
 impl From<Child> for ChildShape {
@@ -35,7 +34,7 @@ impl From<Child> for ChildShape {
             outcome: child.outcome,
             result,
             result_encoding,
-            failure: child.failure.map(FailureShape::from),
+            failure: child.failure,
         }
     }
 }
@@ -103,19 +102,13 @@ pub struct PassedShape {
     #[schema(value_type = Option<Encoding>)]
     encoding: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    failure: Option<FailureShape>,
+    failure: Option<Failure>,
 }
 
 impl From<PassedValue> for PassedShape {
     fn from(passed: PassedValue) -> Self {
         let encoding = passed.encoding.as_deref().unwrap_or("json");
         let (value, encoding) = passed.value.map(|value| payload::shown(&value.0, encoding)).unzip();
-        Self {
-            execution_id: passed.execution_id,
-            outcome: passed.outcome,
-            value,
-            encoding,
-            failure: passed.failure.map(FailureShape::from),
-        }
+        Self { execution_id: passed.execution_id, outcome: passed.outcome, value, encoding, failure: passed.failure }
     }
 }

@@ -2,22 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use ff_core::types::{AttemptId, ExecutionId, FlowId};
+use ff_core::types::{ExecutionId, FlowId};
 use ff_script::generated::{
-    self, Attempt, AttemptState, AttemptType, BlockingReason, BudgetRef, Execution, LifecyclePhase, Outcome,
-    PublicState, Summary,
+    Attempt, BlockingReason, BudgetRef, Execution, Failure, Inbound, LifecyclePhase, OpenWaitpoint, Outcome,
+    PastSuspension, Progress, PublicState, QuotaRef, Retry, Summary, WebhookStatus,
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
-use uuid::Uuid;
 
 use super::budget::used;
 use super::child::ChildCounts;
-use super::flow::InboundShape;
-use super::retry::RetryShape;
-use super::suspension::{OpenShape, PastShape, SuspensionShape};
-use super::webhook::WebhookShape;
+use super::suspension::SuspensionShape;
 use crate::openapi::vocabulary;
 use crate::payload::{self, Encoding};
 
@@ -68,54 +64,6 @@ impl From<Summary> for SummaryShape {
     }
 }
 
-/// Why an attempt or an execution failed.
-#[derive(Serialize, ToSchema)]
-pub struct FailureShape {
-    reason: String,
-    category: String,
-}
-
-impl From<generated::Failure> for FailureShape {
-    fn from(failure: generated::Failure) -> Self {
-        Self { reason: failure.reason, category: failure.category }
-    }
-}
-
-/// One attempt.
-#[derive(Serialize, ToSchema)]
-pub struct AttemptShape {
-    index: i64,
-    attempt_id: AttemptId,
-    #[schema(value_type = AttemptType)]
-    r#type: &'static str,
-    #[schema(value_type = AttemptState)]
-    state: &'static str,
-    worker_instance: String,
-    started_at: i64,
-    ended_at: Option<i64>,
-    lease_epoch: i64,
-    failure: Option<FailureShape>,
-    /// How many frames it wrote.
-    frames: i64,
-}
-
-impl From<Attempt> for AttemptShape {
-    fn from(attempt: Attempt) -> Self {
-        Self {
-            index: attempt.index,
-            attempt_id: attempt.attempt_id,
-            r#type: attempt.r#type.as_str(),
-            state: attempt.state.as_str(),
-            worker_instance: attempt.worker_instance,
-            started_at: attempt.started_at,
-            ended_at: attempt.ended_at,
-            lease_epoch: attempt.lease_epoch,
-            failure: attempt.failure.map(FailureShape::from),
-            frames: attempt.frames,
-        }
-    }
-}
-
 #[derive(Serialize, ToSchema)]
 struct LeaseShape {
     worker_id: String,
@@ -124,52 +72,6 @@ struct LeaseShape {
     expires_at: i64,
     cancel_requested: bool,
     yield_requested: bool,
-}
-
-#[derive(Serialize, ToSchema)]
-struct ProgressShape {
-    pct: i64,
-    message: Option<String>,
-}
-
-/// What an operator did.
-#[derive(Serialize, ToSchema)]
-#[schema(as = OperatorAction)]
-pub struct ActionShape {
-    action: String,
-    actor: String,
-    at: i64,
-    reason: Option<String>,
-}
-
-impl From<generated::OperatorAction> for ActionShape {
-    fn from(action: generated::OperatorAction) -> Self {
-        Self { action: action.action, actor: action.actor, at: action.at, reason: action.reason }
-    }
-}
-
-/// A budget an execution or a flow spends from.
-#[derive(Serialize, ToSchema)]
-#[schema(as = BudgetRef)]
-pub struct BudgetShape {
-    budget_id: Uuid,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    estimate: Option<BTreeMap<String, i64>>,
-}
-
-impl From<BudgetRef> for BudgetShape {
-    fn from(budget: BudgetRef) -> Self {
-        Self { budget_id: budget.budget_id, estimate: budget.estimate }
-    }
-}
-
-#[derive(Serialize, ToSchema)]
-#[schema(as = QuotaRef)]
-struct QuotaShape {
-    quota_id: Uuid,
-    key: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    weight: Option<i64>,
 }
 
 /// Everything about one execution.
@@ -206,23 +108,23 @@ pub struct ExecutionShape {
     result: Option<Box<RawValue>>,
     #[schema(value_type = Option<Encoding>)]
     result_encoding: Option<&'static str>,
-    failure: Option<FailureShape>,
-    attempts: Vec<AttemptShape>,
+    failure: Option<Failure>,
+    attempts: Vec<Attempt>,
     /// Older attempts that `/history` and `/attempts/{n}` show.
     attempts_omitted: i64,
     lease: Option<LeaseShape>,
-    progress: Option<ProgressShape>,
+    progress: Option<Progress>,
     suspension: Option<SuspensionShape>,
     /// Open ones, those of a running attempt included.
-    waitpoints: Vec<OpenShape>,
-    past_suspensions: Vec<PastShape>,
+    waitpoints: Vec<OpenWaitpoint>,
+    past_suspensions: Vec<PastSuspension>,
     /// How many signals came.
     signals: i64,
     flow_id: Option<FlowId>,
     parent_id: Option<ExecutionId>,
     /// Its name in its flow, or for its parent.
     key: Option<String>,
-    inbound: Option<InboundShape>,
+    inbound: Option<Inbound>,
     /// The flow that runs in its place.
     nested_flow_id: Option<FlowId>,
     children: ChildCounts,
@@ -230,18 +132,18 @@ pub struct ExecutionShape {
     usage: BTreeMap<String, i64>,
     reclaim_count: i64,
     replay_count: i64,
-    retry: RetryShape,
+    retry: Retry,
     attempt_timeout_ms: Option<i64>,
     max_reclaims: i64,
     max_replays: i64,
     fallback_index: Option<i64>,
-    budgets: Vec<BudgetShape>,
-    quotas: Vec<QuotaShape>,
+    budgets: Vec<BudgetRef>,
+    quotas: Vec<QuotaRef>,
     retention_ms: i64,
     trace_parent: Option<String>,
     completion_webhook: Option<String>,
     /// How far the webhook of its last end is.
-    pub webhook: Option<WebhookShape>,
+    pub webhook: Option<WebhookStatus>,
 }
 
 impl From<Execution> for ExecutionShape {
@@ -277,8 +179,8 @@ impl From<Execution> for ExecutionShape {
             input_encoding,
             result,
             result_encoding,
-            failure: execution.failure.map(FailureShape::from),
-            attempts: execution.attempts.into_iter().map(AttemptShape::from).collect(),
+            failure: execution.failure,
+            attempts: execution.attempts.into_iter().collect(),
             attempts_omitted: execution.attempts_spilled,
             lease: execution.lease.map(|lease| LeaseShape {
                 worker_id: lease.worker_id,
@@ -288,30 +190,30 @@ impl From<Execution> for ExecutionShape {
                 cancel_requested: lease.cancel_requested,
                 yield_requested: lease.yield_requested,
             }),
-            progress: execution.progress.map(|progress| ProgressShape { pct: progress.pct, message: progress.message }),
+            progress: execution.progress.map(|progress| Progress { pct: progress.pct, message: progress.message }),
             suspension: execution.suspension.map(SuspensionShape::from),
-            waitpoints: execution.waitpoints.into_iter().map(OpenShape::from).collect(),
-            past_suspensions: execution.past_suspensions.into_iter().map(PastShape::from).collect(),
+            waitpoints: execution.waitpoints.into_iter().collect(),
+            past_suspensions: execution.past_suspensions.into_iter().collect(),
             signals: execution.signals,
             flow_id: execution.flow_id,
             parent_id: execution.parent_id,
             key: execution.key,
-            inbound: execution.inbound.map(InboundShape::from),
+            inbound: execution.inbound,
             nested_flow_id: execution.nested,
             children: ChildCounts { total: execution.children, open: execution.children_open },
             usage: execution.usage.map(|usage| used(&usage.ledger)).unwrap_or_default(),
             reclaim_count: execution.reclaim_count,
             replay_count: execution.replay_count,
-            retry: execution.retry.into(),
+            retry: execution.retry,
             attempt_timeout_ms: execution.attempt_timeout_ms,
             max_reclaims: execution.max_reclaims,
             max_replays: execution.max_replays,
             fallback_index: execution.fallback_index,
-            budgets: execution.budgets.into_iter().map(BudgetShape::from).collect(),
+            budgets: execution.budgets.into_iter().collect(),
             quotas: execution
                 .quotas
                 .into_iter()
-                .map(|q| QuotaShape { quota_id: q.quota_id, key: q.key, weight: q.weight })
+                .map(|q| QuotaRef { quota_id: q.quota_id, key: q.key, weight: q.weight })
                 .collect(),
             retention_ms: execution.retention_ms,
             trace_parent: execution.trace_parent,

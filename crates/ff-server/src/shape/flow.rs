@@ -4,16 +4,11 @@ use std::collections::{BTreeMap, HashMap};
 
 use ff_core::types::{ExecutionId, FlowId};
 use ff_script::generated::{
-    CancelPolicy, DependencyFacts, Edge, EdgeOn, EdgeState, Flow, FlowState, Inbound, InboundPolicy, Member,
-    MemberState, OnMemberFailure, OnSatisfied, Upstream,
+    BudgetRef, DependencyFacts, Edge, EdgeOn, EdgeState, Flow, FlowState, FlowStop, Inbound, InboundPolicy, Member,
+    MemberState, OnMemberFailure, Retry, Upstream, WebhookStatus,
 };
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use utoipa::ToSchema;
-
-use super::execution::BudgetShape;
-use super::retry::RetryShape;
-use super::webhook::WebhookShape;
-use crate::word::Word;
 
 /// A flow without its members.
 #[derive(Serialize, ToSchema)]
@@ -22,10 +17,8 @@ pub struct FlowShape {
     namespace: String,
     kind: String,
     /// How it stands.
-    #[schema(value_type = FlowState)]
-    pub state: Word<FlowState>,
-    #[schema(value_type = OnMemberFailure)]
-    policy: Word<OnMemberFailure>,
+    pub state: FlowState,
+    policy: OnMemberFailure,
     /// Members by their state; states nobody is in are left out.
     #[schema(value_type = BTreeMap<String, i64>)]
     counts: BTreeMap<&'static str, i64>,
@@ -40,10 +33,10 @@ pub struct FlowShape {
     deadline_at: Option<i64>,
     retention_ms: i64,
     default_lane: Option<String>,
-    default_retry: Option<RetryShape>,
-    budgets: Vec<BudgetShape>,
+    default_retry: Option<Retry>,
+    budgets: Vec<BudgetRef>,
     /// Why nothing of it starts any more.
-    stop: Option<StopShape>,
+    stop: Option<FlowStop>,
     /// The member it runs in place of.
     parent_id: Option<ExecutionId>,
     /// Failures that no other member took up.
@@ -51,17 +44,7 @@ pub struct FlowShape {
     completion_webhook: Option<String>,
     /// How far the webhook of its last end is; shown of one flow, not in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub webhook: Option<WebhookShape>,
-}
-
-#[derive(Serialize, ToSchema)]
-#[schema(as = FlowStop)]
-struct StopShape {
-    #[schema(value_type = CancelPolicy)]
-    policy: Word<CancelPolicy>,
-    reason: Option<String>,
-    actor: Option<String>,
-    at: i64,
+    pub webhook: Option<WebhookStatus>,
 }
 
 impl From<Flow> for FlowShape {
@@ -70,8 +53,8 @@ impl From<Flow> for FlowShape {
             flow_id: flow.flow_id,
             namespace: flow.namespace,
             kind: flow.kind,
-            state: Word(flow.state),
-            policy: Word(flow.on_member_failure),
+            state: flow.state,
+            policy: flow.on_member_failure,
             counts: flow.counts.into_iter().map(|(state, count)| (state.as_str(), count)).collect(),
             member_count: flow.members,
             version: flow.version,
@@ -82,14 +65,9 @@ impl From<Flow> for FlowShape {
             deadline_at: flow.deadline_at,
             retention_ms: flow.retention_ms,
             default_lane: flow.default_lane,
-            default_retry: flow.default_retry.map(RetryShape::from),
-            budgets: flow.budgets.into_iter().flatten().map(BudgetShape::from).collect(),
-            stop: flow.stop.map(|stop| StopShape {
-                policy: Word(stop.policy),
-                reason: stop.reason,
-                actor: stop.actor,
-                at: stop.at,
-            }),
+            default_retry: flow.default_retry,
+            budgets: flow.budgets.unwrap_or_default(),
+            stop: flow.stop,
             parent_id: flow.parent_id,
             uncaught_failures: flow.uncaught_failures,
             completion_webhook: flow.completion_webhook,
@@ -98,43 +76,16 @@ impl From<Flow> for FlowShape {
     }
 }
 
-/// When a member may run.
-#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct InboundShape {
-    #[schema(value_type = InboundPolicy)]
-    policy: Word<InboundPolicy>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = 1, maximum = 100_000)]
-    k: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<OnSatisfied>)]
-    on_satisfied: Option<Word<OnSatisfied>>,
-}
-
-impl From<InboundShape> for Inbound {
-    fn from(shape: InboundShape) -> Self {
-        Self { policy: shape.policy.0, k: shape.k, on_satisfied: shape.on_satisfied.map(|Word(word)| word) }
-    }
-}
-
-impl From<Inbound> for InboundShape {
-    fn from(inbound: Inbound) -> Self {
-        Self { policy: Word(inbound.policy), k: inbound.k, on_satisfied: inbound.on_satisfied.map(Word) }
-    }
-}
-
 /// A member in a list, or a node of the graph.
 #[derive(Serialize, ToSchema)]
 pub struct MemberShape {
     key: String,
     execution_id: ExecutionId,
-    #[schema(value_type = MemberState)]
-    state: Word<MemberState>,
+    state: MemberState,
     kind: String,
     lane: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    inbound: Option<InboundShape>,
+    inbound: Option<Inbound>,
     /// The flow that runs in its place.
     #[serde(skip_serializing_if = "Option::is_none")]
     nested_flow_id: Option<FlowId>,
@@ -147,10 +98,10 @@ impl From<Member> for MemberShape {
         Self {
             key: member.key,
             execution_id: member.execution_id,
-            state: Word(member.state),
+            state: member.state,
             kind: member.kind,
             lane: member.lane,
-            inbound: member.inbound.map(InboundShape::from),
+            inbound: member.inbound,
             nested_flow_id: member.nested,
             edges_in: member.edges_in,
             edges_out: member.edges_out,
@@ -163,12 +114,10 @@ impl From<Member> for MemberShape {
 pub struct EdgeShape {
     from: String,
     to: String,
-    #[schema(value_type = EdgeOn)]
-    on: Word<EdgeOn>,
+    on: EdgeOn,
     #[serde(skip_serializing_if = "Option::is_none")]
     pass_as: Option<String>,
-    #[schema(value_type = EdgeState)]
-    state: Word<EdgeState>,
+    state: EdgeState,
 }
 
 /// The edges between these members; one that leads elsewhere is left out.
@@ -181,9 +130,9 @@ pub fn edges_between(members: &[Member], edges: Vec<Edge>) -> Vec<EdgeShape> {
             Some(EdgeShape {
                 from: (*from).to_owned(),
                 to: (*to).to_owned(),
-                on: Word(edge.on),
+                on: edge.on,
                 pass_as: edge.pass_as,
-                state: Word(edge.state),
+                state: edge.state,
             })
         })
         .collect()
@@ -192,47 +141,25 @@ pub fn edges_between(members: &[Member], edges: Vec<Edge>) -> Vec<EdgeShape> {
 /// What a member waits for, for whoever asks why it does not run.
 #[derive(Serialize, ToSchema)]
 pub struct DependenciesShape {
-    #[schema(value_type = InboundPolicy)]
-    policy: Word<InboundPolicy>,
+    policy: InboundPolicy,
     /// How many edges must be met.
     needed: i64,
     total: i64,
     met: i64,
     dead: i64,
     /// The first upstreams that have not ended.
-    open: Vec<UpstreamShape>,
-}
-
-#[derive(Serialize, ToSchema)]
-struct UpstreamShape {
-    key: String,
-    execution_id: ExecutionId,
-    #[schema(value_type = MemberState)]
-    state: Word<MemberState>,
-    #[schema(value_type = EdgeOn)]
-    on: Word<EdgeOn>,
-}
-
-impl From<Upstream> for UpstreamShape {
-    fn from(upstream: Upstream) -> Self {
-        Self {
-            key: upstream.key,
-            execution_id: upstream.execution_id,
-            state: Word(upstream.state),
-            on: Word(upstream.on),
-        }
-    }
+    open: Vec<Upstream>,
 }
 
 impl From<DependencyFacts> for DependenciesShape {
     fn from(facts: DependencyFacts) -> Self {
         Self {
-            policy: Word(facts.policy),
+            policy: facts.policy,
             needed: facts.needed,
             total: facts.total,
             met: facts.met,
             dead: facts.dead,
-            open: facts.open.into_iter().map(UpstreamShape::from).collect(),
+            open: facts.open.into_iter().collect(),
         }
     }
 }
@@ -241,7 +168,7 @@ impl DependenciesShape {
     /// The same in a few words.
     pub fn facts(&self) -> Vec<(&'static str, String)> {
         let open: Vec<String> =
-            self.open.iter().map(|upstream| format!("{} ({})", upstream.key, upstream.state.0)).collect();
+            self.open.iter().map(|upstream| format!("{} ({})", upstream.key, upstream.state)).collect();
         vec![("met", format!("{} of {}", self.met, self.needed)), ("open", open.join(", "))]
     }
 }

@@ -2,11 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use ff_script::generated::{Fairness, LaneCounts, LaneEntry, LaneState};
+use ff_script::generated::{Fairness, LaneCounts, LaneEntry, LaneState, Retry};
 use serde::Serialize;
 use utoipa::ToSchema;
-
-use super::retry::RetryShape;
 
 /// A lane's definition.
 #[derive(Serialize, ToSchema)]
@@ -23,7 +21,7 @@ pub struct LaneShape {
     max_depth: Option<i64>,
     max_active: Option<i64>,
     weight: i64,
-    retry: Option<RetryShape>,
+    retry: Option<Retry>,
     attempt_timeout_ms: Option<i64>,
     retention_ms: Option<i64>,
     lease_ttl_ms: Option<i64>,
@@ -53,7 +51,7 @@ impl From<LaneEntry> for LaneShape {
             max_depth: definition.max_depth,
             max_active: definition.max_active,
             weight: definition.weight,
-            retry: definition.retry.map(RetryShape::from),
+            retry: definition.retry,
             attempt_timeout_ms: definition.attempt_timeout_ms,
             retention_ms: definition.retention_ms,
             lease_ttl_ms: definition.lease_ttl_ms,

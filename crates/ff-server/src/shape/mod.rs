@@ -9,10 +9,8 @@ pub mod flow;
 pub mod frame;
 pub mod lane;
 pub mod quota;
-pub mod retry;
 pub mod suspension;
 pub mod task;
-pub mod webhook;
 pub mod worker;
 
 use serde::Serialize;

@@ -1,7 +1,7 @@
 //! A quota and how far its keys are used.
 
 use ff_core::types::QuotaPolicyId;
-use ff_script::generated::{QuotaEntry, QuotaKeyState, QuotaPart, QuotaRate, QuotaUse, QuotaWeights, RateMode};
+use ff_script::generated::{QuotaEntry, QuotaKeyState, QuotaRate, QuotaWeights};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -12,64 +12,19 @@ pub struct QuotaShape {
     namespace: String,
     version: i64,
     created_at: i64,
-    rate: Option<RateShape>,
+    rate: Option<QuotaRate>,
     concurrency: Option<i64>,
-    weighted: Option<WeightsShape>,
+    weighted: Option<QuotaWeights>,
     hold_while_suspended: bool,
     /// How many keys are in use.
     keys_in_use: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    keys: Option<Vec<KeyShape>>,
-}
-
-#[derive(Serialize, ToSchema)]
-#[schema(as = QuotaRate)]
-struct RateShape {
-    limit: i64,
-    window_ms: i64,
-    #[schema(value_type = RateMode)]
-    mode: &'static str,
-}
-
-#[derive(Serialize, ToSchema)]
-#[schema(as = QuotaWeights)]
-struct WeightsShape {
-    limit: i64,
-    window_ms: i64,
-}
-
-/// One key of a quota.
-#[derive(Serialize, ToSchema)]
-#[schema(as = QuotaKeyState)]
-pub struct KeyShape {
-    key: String,
-    parts: Vec<UseShape>,
-    held: i64,
-    waiting: i64,
-    throttled_until: Option<i64>,
-}
-
-#[derive(Serialize, ToSchema)]
-#[schema(as = QuotaUse)]
-struct UseShape {
-    #[schema(value_type = QuotaPart)]
-    part: &'static str,
-    used: i64,
-    limit: i64,
-    /// When one more may pass, while none does.
-    next_at: Option<i64>,
-}
-
-impl KeyShape {
-    /// A key of which nothing is known.
-    pub fn unknown(key: &str) -> Self {
-        Self { key: key.to_owned(), parts: Vec::new(), held: 0, waiting: 0, throttled_until: None }
-    }
+    keys: Option<Vec<QuotaKeyState>>,
 }
 
 impl QuotaShape {
     /// With these keys.
-    pub fn with(mut self, keys: Vec<KeyShape>) -> Self {
+    pub fn with(mut self, keys: Vec<QuotaKeyState>) -> Self {
         self.keys = Some(keys);
         self
     }
@@ -83,29 +38,12 @@ impl From<QuotaEntry> for QuotaShape {
             namespace: quota.namespace,
             version: entry.version,
             created_at: entry.created_at,
-            rate: quota.rate.map(|QuotaRate { limit, window_ms, mode }| RateShape {
-                limit,
-                window_ms,
-                mode: mode.as_str(),
-            }),
+            rate: quota.rate,
             concurrency: quota.concurrency,
-            weighted: quota.weighted.map(|QuotaWeights { limit, window_ms }| WeightsShape { limit, window_ms }),
+            weighted: quota.weighted,
             hold_while_suspended: quota.hold_while_suspended,
             keys_in_use: entry.keys,
             keys: None,
-        }
-    }
-}
-
-impl From<QuotaKeyState> for KeyShape {
-    fn from(state: QuotaKeyState) -> Self {
-        let part = |QuotaUse { part, used, limit, next_at }| UseShape { part: part.as_str(), used, limit, next_at };
-        Self {
-            key: state.key,
-            parts: state.parts.into_iter().map(part).collect(),
-            held: state.held,
-            waiting: state.waiting,
-            throttled_until: state.throttled_until,
         }
     }
 }

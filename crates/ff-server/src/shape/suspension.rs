@@ -3,8 +3,8 @@
 use ff_core::types::{ExecutionId, SignalId, SuspensionId, WaitpointId};
 use ff_engine::{IssuedToken, OpenedWaitpoint};
 use ff_script::generated::{
-    ApproverState, ConditionOp, ConditionProgress, OpenWaitpoint, PastSuspension, Resume, ResumeCause, Signal,
-    Suspension, SuspensionReason, TimeoutBehavior, Waitpoint, WaitpointState,
+    ApproverState, ConditionOp, ConditionProgress, OpenWaitpoint, Resume, ResumeCause, Signal, Suspension,
+    SuspensionReason, TimeoutBehavior, Waitpoint, WaitpointState,
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -26,7 +26,7 @@ pub struct SuspensionShape {
     timeout_at: Option<i64>,
     #[schema(value_type = TimeoutBehavior)]
     timeout_behavior: &'static str,
-    waitpoints: Vec<OpenShape>,
+    waitpoints: Vec<OpenWaitpoint>,
     /// The condition as it was given, with what counted so far.
     #[schema(value_type = Option<Object>)]
     condition: Value,
@@ -44,7 +44,7 @@ impl From<Suspension> for SuspensionShape {
             timeout_behavior: suspension.timeout_behavior.as_str(),
             condition: tree(&suspension.condition),
             progress: in_words(&suspension.condition),
-            waitpoints: suspension.waitpoints.into_iter().map(OpenShape::from).collect(),
+            waitpoints: suspension.waitpoints.into_iter().collect(),
         }
     }
 }
@@ -60,52 +60,6 @@ impl SuspensionShape {
         ];
         facts.extend(self.timeout_at.map(|at| ("timeout_at", at.to_string())));
         facts
-    }
-}
-
-/// A waitpoint that takes signals, or did.
-#[derive(Serialize, ToSchema)]
-#[schema(as = OpenWaitpoint)]
-pub struct OpenShape {
-    waitpoint_id: WaitpointId,
-    key: String,
-    #[schema(value_type = WaitpointState)]
-    state: &'static str,
-    expires_at: Option<i64>,
-}
-
-impl From<OpenWaitpoint> for OpenShape {
-    fn from(open: OpenWaitpoint) -> Self {
-        let OpenWaitpoint { waitpoint_id, key, state, expires_at } = open;
-        Self { waitpoint_id, key, state: state.as_str(), expires_at }
-    }
-}
-
-/// A suspension that has ended.
-#[derive(Serialize, ToSchema)]
-#[schema(as = PastSuspension)]
-pub struct PastShape {
-    suspension_id: SuspensionId,
-    #[schema(value_type = SuspensionReason)]
-    reason: &'static str,
-    attempt_index: i64,
-    suspended_at: i64,
-    ended_at: i64,
-    cause: String,
-    actor: Option<String>,
-}
-
-impl From<PastSuspension> for PastShape {
-    fn from(past: PastSuspension) -> Self {
-        Self {
-            suspension_id: past.suspension_id,
-            reason: past.reason.as_str(),
-            attempt_index: past.attempt_index,
-            suspended_at: past.suspended_at,
-            ended_at: past.ended_at,
-            cause: past.cause,
-            actor: past.actor,
-        }
     }
 }
 
@@ -129,26 +83,12 @@ pub struct WaitpointShape {
     closed_reason: Option<String>,
     /// Any name when absent.
     allowed_signals: Option<Vec<String>>,
-    approvers: Vec<ApproverShape>,
+    approvers: Vec<ApproverState>,
     /// How many came.
     signals: i64,
     #[schema(value_type = Option<Object>)]
     condition: Value,
     progress: Option<String>,
-}
-
-#[derive(Serialize, ToSchema)]
-#[schema(as = ApproverState)]
-struct ApproverShape {
-    approver: Option<String>,
-    answered: bool,
-    uses_left: Option<i64>,
-}
-
-impl From<ApproverState> for ApproverShape {
-    fn from(state: ApproverState) -> Self {
-        Self { approver: state.approver, answered: state.answered, uses_left: state.uses_left }
-    }
 }
 
 impl From<Waitpoint> for WaitpointShape {
@@ -169,7 +109,7 @@ impl From<Waitpoint> for WaitpointShape {
             closed_at: waitpoint.closed_at,
             closed_reason: waitpoint.closed_reason,
             allowed_signals: waitpoint.allowed_signals,
-            approvers: waitpoint.approvers.into_iter().map(ApproverShape::from).collect(),
+            approvers: waitpoint.approvers.into_iter().collect(),
             signals: waitpoint.signals,
             progress: waits.then(|| in_words(&waitpoint.condition)),
             condition: tree(&waitpoint.condition),

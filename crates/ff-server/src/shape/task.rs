@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use ff_core::types::{AttemptId, ExecutionId, FlowId, LeaseId};
-use ff_script::generated::{AttemptType, Fence, Grant, Task};
-use serde::{Deserialize, Serialize};
+use ff_script::generated::{AttemptType, Grant, Task};
+use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -13,24 +13,6 @@ use super::child::PassedShape;
 use super::suspension::ResumeShape;
 use crate::openapi::vocabulary;
 use crate::payload::{self, Encoding};
-
-/// Proof of the current lease.
-#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = Fence)]
-pub struct FenceBody {
-    attempt_id: AttemptId,
-    /// The lease it proves.
-    pub lease_id: LeaseId,
-    #[schema(value_type = vocabulary::Count)]
-    lease_epoch: i64,
-}
-
-impl From<FenceBody> for Fence {
-    fn from(body: FenceBody) -> Self {
-        Self { attempt_id: body.attempt_id, lease_id: body.lease_id, lease_epoch: body.lease_epoch }
-    }
-}
 
 /// A task as its worker gets it.
 #[derive(Serialize, ToSchema)]

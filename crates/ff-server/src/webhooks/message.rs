@@ -9,8 +9,6 @@ use ff_script::generated::{Failure, Webhook};
 use serde::Serialize;
 use uuid::Uuid;
 
-use crate::shape::execution::FailureShape;
-
 /// The longest a receiver may ask to be left alone.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(3_600);
 
@@ -30,7 +28,7 @@ struct Body<'a> {
     flow_id: Option<FlowId>,
     outcome: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    failure: Option<FailureShape>,
+    failure: Option<Failure>,
     tags: &'a BTreeMap<String, String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     attempt_index: Option<i64>,
@@ -49,7 +47,7 @@ pub fn body(webhook: &Webhook) -> Vec<u8> {
         execution_id: webhook.execution_id,
         flow_id: webhook.flow_id,
         outcome: &webhook.outcome,
-        failure: webhook.failure.clone().map(|failure: Failure| failure.into()),
+        failure: webhook.failure.clone().map(|failure: Failure| failure),
         tags: &webhook.tags,
         attempt_index: webhook.attempt_index,
         replay_count: webhook.replay_count,

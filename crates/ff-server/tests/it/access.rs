@@ -2,7 +2,7 @@
 
 use ff_keys::BearerToken;
 use ff_script::generated::{GrantAccess, Role};
-use ff_server::{Access, ROUTES};
+use ff_server::{Access, routes};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -48,7 +48,7 @@ on_both_hosts! {
         for role in ROLES {
             bearers.push((role, bearer(&root, json!({ "name": format!("only-{role}"), "roles": [role] })).await.0));
         }
-        for (method, path, access) in ROUTES {
+        for (method, path, access) in routes() {
             let (status, code) = asked(&nobody, method, path).await;
             let open = matches!(access, Access::Open | Access::WaitpointToken);
             assert_eq!(!open && status == 401, !open, "{method} {path} to nobody: {status} {code}");
@@ -123,7 +123,7 @@ on_both_hosts! {
             kit.tool().await.operations().grant_access(grant).await.expect("it is granted");
             let scoped = root.bearing(token.reveal());
             scoped.submit(json!({ "kind": "k", "namespace": "a", "lane": "builds" })).await;
-            let rules: Vec<_> = ROUTES.iter().filter(|(_, path, _)| path.starts_with("/v1/admin/") || *path == "/metrics").collect();
+            let rules: Vec<_> = routes().filter(|(_, path, _)| path.starts_with("/v1/admin/") || *path == "/metrics").collect();
             assert!(rules.len() >= 8, "{rules:?}");
             for (method, path, _) in rules {
                 assert_eq!(asked(&scoped, method, path).await, (403, "forbidden".to_owned()), "{method} {path} as {name}");

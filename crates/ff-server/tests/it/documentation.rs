@@ -1,7 +1,7 @@
 //! The document and its page as they are served, and what is answered to requests no route takes.
 
 use anyhow::Result;
-use ff_server::ROUTES;
+use ff_server::routes;
 use ff_testkit::browser::{Browser, Page};
 use reqwest::Method;
 use serde_json::json;
@@ -121,9 +121,9 @@ on_both_hosts! {
     async fn another_method_is_answered_with_those_there_are(kit) {
         let (server, root) = kit.guarded().await;
         let nobody = Api::of(&server);
-        let paths: std::collections::BTreeSet<&str> = ROUTES.iter().map(|(_, path, _)| *path).collect();
+        let paths: std::collections::BTreeSet<&str> = routes().map(|(_, path, _)| path).collect();
         for path in paths {
-            let taken: Vec<&str> = ROUTES.iter().filter(|(_, at, _)| *at == path).map(|(method, _, _)| *method).collect();
+            let taken: Vec<&str> = routes().filter(|(_, at, _)| *at == path).map(|(method, _, _)| method).collect();
             let filled: Vec<&str> = path.split('/').map(|part| match part {
                 "{n}" => "0",
                 part if part.starts_with('{') => UNKNOWN,

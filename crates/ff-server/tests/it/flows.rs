@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::kit::{Api, eventually};
@@ -130,6 +131,25 @@ on_both_hosts! {
         assert_eq!((&again["members"], &again["duplicate"]), (&first["members"], &json!(true)));
         body["members"][0]["priority"] = json!(3);
         api.post("/v1/flows", body).await.refused(409, "idempotency_conflict");
+    }
+
+    async fn the_same_key_gets_the_first_flow(kit) {
+        let api = kit.api().await;
+        let key = [("idempotency-key", "report-7")];
+        let send = |body: Value| api.send(Method::POST, "/v1/flows", &key, body.to_string());
+        let first = send(diamond()).await.with(201);
+        let again = send(diamond()).await.with(200);
+        assert_eq!((&again["flow_id"], &again["members"]), (&first["flow_id"], &first["members"]));
+        let mut named = diamond();
+        named["idempotency_key"] = json!("report-7");
+        assert_eq!(api.post("/v1/flows", named.clone()).await.with(200)["flow_id"], first["flow_id"]);
+        named["idempotency_key"] = json!("report-8");
+        let refused = send(named).await.refused(400, "invalid_argument");
+        assert!(refused["detail"].as_str().is_some_and(|detail| detail.contains("idempotency_key")), "{refused}");
+        let mut other = diamond();
+        other["kind"] = json!("another");
+        send(other).await.refused(409, "idempotency_conflict");
+        assert_eq!(api.get("/v1/flows").await.with(200)["items"].as_array().map(Vec::len), Some(1));
     }
 
     async fn what_is_wrong_in_a_flow_is_named(kit) {

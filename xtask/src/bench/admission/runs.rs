@@ -64,7 +64,7 @@ impl Attached {
 
     /// The share of the plain rate that it must keep.
     pub fn share_min(self) -> Option<f64> {
-        matches!(self, Attached::Concurrency | Attached::Rate | Attached::Budget).then_some(0.5)
+        matches!(self, Attached::Concurrency | Attached::Rate | Attached::Budget).then_some(0.7)
     }
 }
 

@@ -54,15 +54,13 @@ pub async fn count(world: &World) -> Result<Vec<Calls>> {
 
         let early = waitpoint(seed, "early");
         let waitpoint_id = early.waitpoint_id;
-        let create = CreateWaitpoint { execution_id: id, fence: fence.clone(), waitpoint: early };
+        let create = CreateWaitpoint { execution_id: id, fence, waitpoint: early };
         note("create waitpoint", client.call_counted(route, &create).await?.calls);
-        let close = CloseWaitpoint { execution_id: id, fence: fence.clone(), waitpoint_id };
+        let close = CloseWaitpoint { execution_id: id, fence, waitpoint_id };
         note("close waitpoint", client.call_counted(route, &close).await?.calls);
         for (name, count) in [("append 1, first", 1), ("append 1", 1), ("append 16", BATCH)] {
-            let append = AppendFrames {
-                request_id: Some(Uuid::now_v7()),
-                ..AppendFrames::new(id, fence.clone(), frames(count))
-            };
+            let append =
+                AppendFrames { request_id: Some(Uuid::now_v7()), ..AppendFrames::new(id, fence, frames(count)) };
             note(name, client.call_counted(route, &append).await?.calls);
         }
         let read = ReadStream { attempt_index: Some(0), ..ReadStream::new(id, 100) };

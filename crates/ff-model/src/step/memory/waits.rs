@@ -34,7 +34,7 @@ impl Memory {
             if !needs_waiter {
                 return None;
             }
-            let fence = execution.fence().expect("it runs").clone();
+            let fence = *execution.fence().expect("it runs");
             let opening = Opening { approvers: 3, ..Opening::plain((pick.0 % 3) as u8) };
             let waitpoint = self.opened(&opening);
             return Some(if pick.0 % 4 == 1 {
@@ -82,7 +82,7 @@ impl Memory {
         let early = |e: &&&Execution| e.waits.open.iter().any(|w| !e.waits.known[w].early.is_empty());
         let signalled = at_work.iter().find(early).filter(|_| !of.0.is_multiple_of(4));
         let execution = signalled.unwrap_or(&at_work[usize::from(of.0 / 8) % at_work.len()]);
-        (execution.id, execution.fence().expect("it runs").clone())
+        (execution.id, *execution.fence().expect("it runs"))
     }
 
     pub(super) fn wait_op(&mut self, act: &Act, model: &Model) -> Option<Op> {

@@ -172,7 +172,7 @@ impl Flows {
     /// Something under a lease.
     fn under_lease(&mut self, rng: &mut StdRng, now: i64) -> Invocation {
         let at = rng.random_range(0..self.held.len());
-        let (execution_id, fence) = self.held[at].clone();
+        let (execution_id, fence) = self.held[at];
         match rng.random_range(0..10) {
             0 | 1 => {
                 let count = rng.random_range(1..4);

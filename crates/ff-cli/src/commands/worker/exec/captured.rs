@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 /// The largest frame; longer lines become several.
 const LINE_MAX: usize = 60 * 1024;
 /// The largest result.
-const RESULT_MAX: usize = 1024 * 1024;
+const RESULT_MAX: usize = ff_core::limits::RESULT_BYTES_MAX;
 /// How much of stderr becomes the reason.
 const TAIL: usize = 3_500;
 

@@ -1,0 +1,194 @@
+//! Flows: executions with edges between them.
+
+use ff_core::types::{ExecutionId, FlowId};
+use ff_script::generated::{BudgetRef, EdgeOn, FlowState, Inbound, OnMemberFailure, Retry};
+use serde::{Deserialize, Serialize};
+
+use crate::access::PUT_IN;
+use crate::operation::operations;
+use crate::submission::submission;
+#[cfg(feature = "openapi")]
+use crate::{
+    parts::{IdempotencyKey, TraceParent},
+    vocabulary,
+};
+
+submission! {
+    /// A member of a flow: an execution, or a flow that runs in its place.
+    pub struct MemberBody {
+        /// Its name in the flow.
+        #[cfg_attr(feature = "openapi", schema(value_type = vocabulary::MemberKey))]
+        key: String,
+        /// What it is; a flow in its place says so for it.
+        #[cfg_attr(feature = "openapi", schema(value_type = Option<vocabulary::Kind>))]
+        #[serde(skip_serializing_if = "Option::is_none")]
+        kind: Option<String>,
+        /// When it may run.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        inbound: Option<Inbound>,
+        /// The flow that runs in its place.
+        #[cfg_attr(feature = "openapi", schema(no_recursion, value_type = Option<FlowBody>))]
+        #[serde(skip_serializing_if = "Option::is_none")]
+        flow: Option<Box<FlowBody>>,
+    }
+}
+
+/// An edge between two members, by their keys.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct EdgeBody {
+    /// The member it comes from.
+    #[cfg_attr(feature = "openapi", schema(value_type = vocabulary::MemberKey))]
+    pub from: String,
+    /// The member it leads to.
+    #[cfg_attr(feature = "openapi", schema(value_type = vocabulary::MemberKey))]
+    pub to: String,
+    /// What of the upstream member it waits for; the default is success.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on: Option<EdgeOn>,
+    /// The name under which the downstream member gets the upstream's result.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<vocabulary::PassAs>))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pass_as: Option<String>,
+}
+
+/// What a flow does when a member fails: the word, or an object with it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(untagged, expecting = "it must be continue, fail_flow or isolate_branch")]
+pub enum FlowPolicy {
+    /// The word.
+    Bare(OnMemberFailure),
+    /// An object with it.
+    Named(NamedPolicy),
+}
+
+/// What a flow does when a member fails, by name.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct NamedPolicy {
+    /// What it does; the default is to continue.
+    pub on_member_failure: Option<OnMemberFailure>,
+}
+
+impl FlowPolicy {
+    /// The word, when there is one.
+    #[must_use]
+    pub fn on_member_failure(&self) -> Option<OnMemberFailure> {
+        match self {
+            Self::Bare(word) => Some(*word),
+            Self::Named(named) => named.on_member_failure,
+        }
+    }
+}
+
+/// Everything a submitter may say about a flow.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", schema(as = SubmitFlowBody))]
+pub struct FlowBody {
+    /// Chosen by the client, or minted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flow_id: Option<FlowId>,
+    /// The same key with the same body is the same flow, for as long as the flow is kept.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<vocabulary::IdempotencyKey>))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
+    /// The default is `default`.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<vocabulary::Namespace>))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// What it is.
+    #[cfg_attr(feature = "openapi", schema(value_type = vocabulary::Kind))]
+    pub kind: String,
+    /// Its members.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub members: Option<Vec<MemberBody>>,
+    /// What each member waits for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub edges: Option<Vec<EdgeBody>>,
+    /// What it does when a member fails.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<FlowPolicy>,
+    /// The lane of members that name none.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<vocabulary::LaneName>))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default_lane: Option<String>,
+    /// The retry policy of members that name none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default_retry: Option<Retry>,
+    /// What its members spend from.
+    #[cfg_attr(feature = "openapi", schema(max_items = 16))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budgets: Option<Vec<BudgetRef>>,
+    /// Expired if it has not ended by then.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<vocabulary::TimeMs>))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline_at: Option<i64>,
+    /// Expired if it has not ended so long from now.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<vocabulary::DurationMs>))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline_ms: Option<i64>,
+    /// How long it is kept once it has ended.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<vocabulary::DurationMs>))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retention_ms: Option<i64>,
+    /// Told when it has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub completion_webhook: Option<String>,
+    /// `false` leaves it open for more members; the default is `true`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seal: Option<bool>,
+}
+
+/// A member and its execution.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct MemberId {
+    /// Its name in the flow.
+    pub key: String,
+    /// The execution.
+    pub execution_id: ExecutionId,
+}
+
+/// What became of a flow that was submitted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct FlowSubmitted {
+    /// The flow.
+    pub flow_id: FlowId,
+    /// Its state.
+    pub state: FlowState,
+    /// The same id or key had been submitted before.
+    pub duplicate: bool,
+    /// Its members.
+    pub members: Vec<MemberId>,
+}
+
+/// The codes that members and edges fail with.
+pub const GRAPH: &[&str] = &[
+    "execution_not_found",
+    "flow_not_found",
+    "idempotency_conflict",
+    "lane_disabled",
+    "lane_full",
+    "capability_invalid",
+    "budget_not_found",
+    "quota_not_found",
+    "cycle_detected",
+    "flow_full",
+    "flow_changed",
+    "member_started",
+];
+
+operations! {
+    /// Submits a flow. It is checked whole before anything is written; the same id or key with the same body returns the first one.
+    SubmitFlow flow_submit: post "/v1/flows", PUT_IN;
+    takes FlowBody;
+    reads (IdempotencyKey, TraceParent);
+    returns FlowSubmitted: (status = 201, description = "It is new.", body = FlowSubmitted), (status = 200, description = "It was there already: the same id or key with the same body.", body = FlowSubmitted);
+    fails GRAPH;
+}

@@ -1,0 +1,25 @@
+//! The types users see, and the operations of the HTTP API. Each is declared here, once.
+//!
+//! The server routes requests by these declarations and describes them in its OpenAPI document. Clients send the same types.
+
+pub mod access;
+pub mod executions;
+pub mod flows;
+mod invalid;
+pub mod operation;
+#[cfg(feature = "openapi")]
+pub mod parts;
+pub mod payload;
+mod submission;
+pub mod tasks;
+#[cfg(feature = "openapi")]
+pub mod vocabulary;
+
+pub use invalid::Invalid;
+pub use operation::Operation;
+pub use payload::{Encoding, Payload};
+
+/// Every operation that is declared.
+pub fn operations() -> impl Iterator<Item = &'static operation::Declared> {
+    [executions::OPERATIONS, flows::OPERATIONS, tasks::OPERATIONS].into_iter().flatten()
+}

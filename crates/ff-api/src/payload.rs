@@ -1,0 +1,162 @@
+//! Bytes in JSON. JSON keeps the text it has; anything else is base64.
+
+use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::Invalid;
+
+/// Standard base64; padding may be missing.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+/// How a field carries bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Encoding {
+    /// The field holds any JSON value.
+    Json,
+    /// The field holds base64 text.
+    Base64,
+}
+
+impl Encoding {
+    /// The word that stands for it on the wire and in the store.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::Base64 => "base64",
+        }
+    }
+}
+
+/// Bytes, and whether they are JSON. In JSON a payload is two fields: `input` with its `input_encoding`, for example.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Payload {
+    /// The bytes; JSON as the text it was written in.
+    pub bytes: Vec<u8>,
+    /// How they are shown.
+    pub encoding: Encoding,
+}
+
+impl Payload {
+    /// Bytes that are JSON when they are one whole JSON value, with no space around it.
+    #[must_use]
+    pub fn of(bytes: Vec<u8>) -> Self {
+        let encoding = if is_json(&bytes) { Encoding::Json } else { Encoding::Base64 };
+        Self { bytes, encoding }
+    }
+
+    /// Stored bytes under the stored name of their encoding. Bytes that are called JSON and are none become base64.
+    #[must_use]
+    pub fn stored(bytes: Vec<u8>, encoding: &str) -> Self {
+        let text = |bytes: &[u8]| serde_json::from_slice::<&RawValue>(bytes).is_ok();
+        let encoding =
+            if encoding == "json" && (bytes.is_empty() || text(&bytes)) { Encoding::Json } else { Encoding::Base64 };
+        Self { bytes, encoding }
+    }
+
+    /// Reads the two fields of a request or an answer. A null without an encoding is nothing; a null that is called JSON is the
+    /// JSON value null.
+    pub fn read(field: &str, value: Option<&RawValue>, encoding: Option<Encoding>) -> Result<Option<Self>, Invalid> {
+        let bytes = match (value, encoding) {
+            (None, None | Some(Encoding::Base64)) => return Ok(None),
+            (None, Some(Encoding::Json)) => b"null".to_vec(),
+            (Some(value), None | Some(Encoding::Json)) => value.get().as_bytes().to_vec(),
+            (Some(value), Some(Encoding::Base64)) => {
+                let text: String =
+                    serde_json::from_str(value.get()).map_err(|_| Invalid::new(field, "must be base64 text"))?;
+                BASE64.decode(text).map_err(|error| Invalid::new(field, format!("is not base64: {error}")))?
+            }
+        };
+        Ok(Some(Self { bytes, encoding: encoding.unwrap_or(Encoding::Json) }))
+    }
+
+    /// The two fields of a request, where JSON other than null needs no encoding beside it.
+    #[must_use]
+    pub fn sent(&self) -> (Box<RawValue>, Option<Encoding>) {
+        let (value, encoding) = self.written();
+        let named = encoding == Encoding::Base64 || value.get() == "null";
+        (value, named.then_some(encoding))
+    }
+
+    /// The two fields of an answer or a request.
+    #[must_use]
+    pub fn written(&self) -> (Box<RawValue>, Encoding) {
+        if self.encoding == Encoding::Json {
+            if self.bytes.is_empty() {
+                return (RawValue::NULL.to_owned(), Encoding::Json);
+            }
+            let text = std::str::from_utf8(&self.bytes).ok();
+            if let Some(json) = text.and_then(|text| RawValue::from_string(text.to_owned()).ok()) {
+                return (json, Encoding::Json);
+            }
+        }
+        let text = format!("\"{}\"", BASE64.encode(&self.bytes));
+        (RawValue::from_string(text).expect("base64 in quotes is JSON"), Encoding::Base64)
+    }
+}
+
+/// True when bytes are one JSON value with nothing around it, so that they can be shown as they are.
+#[must_use]
+pub fn is_json(bytes: &[u8]) -> bool {
+    let edge = |byte: Option<&u8>| byte.is_some_and(|byte| !byte.is_ascii_whitespace());
+    edge(bytes.first()) && edge(bytes.last()) && serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn there_and_back(payload: &Payload) -> Payload {
+        let (field, encoding) = payload.written();
+        let field: Option<Box<RawValue>> = serde_json::from_str(field.get()).unwrap();
+        Payload::read("input", field.as_deref(), Some(encoding)).unwrap().unwrap()
+    }
+
+    #[test]
+    fn bytes_come_back_as_they_were_and_json_stays_readable() {
+        let json = [r#"{"b":1,"a":12345678901234567890}"#, "1e400", r#""é""#, "[]", "false", "-0.0", "null", "{ }"];
+        for text in json {
+            let payload = Payload::of(text.into());
+            assert_eq!(payload.encoding, Encoding::Json, "{text}");
+            assert_eq!(payload.written().0.get(), text);
+            assert_eq!(there_and_back(&payload), payload);
+        }
+        for bytes in [b"".as_slice(), b" {}", b"{}\n", b"{} {}", b"hello", &[0, 159, 146, 150]] {
+            let payload = Payload::of(bytes.to_vec());
+            assert_eq!(payload.encoding, Encoding::Base64, "{bytes:?}");
+            assert_eq!(there_and_back(&payload), payload);
+        }
+    }
+
+    #[test]
+    fn nothing_and_null_differ() {
+        assert_eq!(Payload::read("input", None, None), Ok(None));
+        assert_eq!(Payload::read("input", None, Some(Encoding::Base64)), Ok(None));
+        let null = Payload::read("input", None, Some(Encoding::Json)).unwrap().unwrap();
+        assert_eq!(null.bytes, b"null");
+    }
+
+    #[test]
+    fn a_field_that_is_no_base64_is_named() {
+        let wrong = |text: &str| {
+            let raw = RawValue::from_string(text.to_owned()).unwrap();
+            Payload::read("result", Some(&raw), Some(Encoding::Base64)).unwrap_err().to_string()
+        };
+        assert_eq!(wrong("7"), "result must be base64 text");
+        assert!(wrong("\"%\"").starts_with("result is not base64: "));
+    }
+
+    #[test]
+    fn bytes_that_are_called_json_and_are_none_are_base64() {
+        assert_eq!(Payload::stored(b"not json".to_vec(), "json").encoding, Encoding::Base64);
+        assert_eq!(Payload::stored(Vec::new(), "json").written().0.get(), "null");
+    }
+}

@@ -1,0 +1,41 @@
+//! The bounds of the library as constants, from `lua/lib/limits.lua`.
+
+use std::fmt::Write as _;
+
+use super::contract::Library;
+
+/// Writes `crates/ff-core/src/limits.rs`. What counts bytes is a `usize`, everything else an `i64`.
+pub fn write(library: &Library) -> String {
+    let mut out = String::from(
+        "//! Every bound of the library; written by `cargo xtask codegen` from lua/lib/limits.lua, do not edit.\n\n\
+         #![allow(missing_docs, reason = \"lua/lib/limits.lua explains those that need it\")]\n\n",
+    );
+    for (name, value) in &library.limits {
+        let ty = if name.contains("bytes_max") { "usize" } else { "i64" };
+        writeln!(out, "pub const {}: {ty} = {};", name.to_uppercase(), grouped(*value)).expect("memory");
+    }
+    out
+}
+
+/// `1048576` → `1_048_576`.
+fn grouped(value: i64) -> String {
+    let digits = value.to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push('_');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_stand_in_groups_of_three() {
+        assert_eq!([7, 1_000, 1_048_576].map(grouped), ["7", "1_000", "1_048_576"]);
+    }
+}
