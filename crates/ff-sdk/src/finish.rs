@@ -1,5 +1,8 @@
-//! Completions on their way to the engine: at most one request of them is out, what ends meanwhile goes with the next, and the worker's
-//! next tasks come back with it. Nothing waits while nothing is out.
+//! Completions on their way to the engine: what ends while requests are out goes with the next, and the worker's next tasks come back
+//! with it. Nothing waits while nothing is out.
+//!
+//! When many end together, they travel in two requests, half in each: the store works on one while the worker runs what the other
+//! brought. A few travel in one, because a second request would cost more than it saves.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -20,6 +23,10 @@ use crate::{ClaimedTask, SdkError};
 
 /// The most of one request.
 const ENDS_MAX: usize = 64;
+/// Requests that may be out at once.
+const OUT_MAX: usize = 2;
+/// A second request goes out when this many wait.
+const SECOND_MIN: usize = 8;
 const BYTES_MAX: usize = 448 * 1024;
 /// A larger result travels alone.
 const ALONE: usize = 64 * 1024;
@@ -38,9 +45,20 @@ struct Ending {
 #[derive(Default)]
 struct Waiting {
     endings: VecDeque<Ending>,
-    is_out: bool,
+    /// Requests that are out.
+    out: usize,
     /// Where the next tasks go; without it none are taken.
     taker: Option<mpsc::UnboundedSender<ClaimedTask>>,
+}
+
+impl Waiting {
+    /// True when one more request is to go out; it counts as out from now on.
+    fn begins(&mut self) -> bool {
+        let least = if self.out == 0 { 1 } else { SECOND_MIN };
+        let begins = self.out < OUT_MAX && self.endings.len() >= least;
+        self.out += usize::from(begins);
+        begins
+    }
 }
 
 /// What a worker has finished.
@@ -64,11 +82,13 @@ impl Finisher {
         self.lock().taker = None;
     }
 
-    /// The next completions to send; none ends the sending.
-    fn next(&self) -> Vec<Ending> {
+    /// The next completions to send; none ends the sending. The flag says that a second request is to go out as well.
+    fn next(&self) -> (Vec<Ending>, bool) {
         let mut waiting = self.lock();
+        let half = waiting.endings.len().div_ceil(2);
+        let most = if waiting.out < OUT_MAX && half >= SECOND_MIN { half.min(ENDS_MAX) } else { ENDS_MAX };
         let (mut list, mut bytes) = (Vec::new(), 0);
-        while list.len() < ENDS_MAX
+        while list.len() < most
             && let Some(ending) = waiting.endings.front()
         {
             let size = ending.end.size();
@@ -86,8 +106,11 @@ impl Finisher {
                 break;
             }
         }
-        waiting.is_out = !list.is_empty();
-        list
+        if list.is_empty() {
+            waiting.out -= 1;
+        }
+        let more = waiting.begins();
+        (list, more)
     }
 }
 
@@ -102,10 +125,10 @@ pub(crate) async fn complete(
     let begins = {
         let mut waiting = worker.finisher.lock();
         waiting.endings.push_back(Ending { end, lease, permit, span: tracing::Span::current(), answer });
-        !std::mem::replace(&mut waiting.is_out, true)
+        waiting.begins()
     };
     if begins {
-        tokio::spawn(Sending { worker: Arc::downgrade(worker), done: false }.run(Arc::clone(worker)));
+        Sending::spawn(worker);
     }
     answered.await.unwrap_or_else(|_| {
         let detail = "the results were not sent".to_owned();
@@ -124,15 +147,22 @@ impl Drop for Sending {
         if !self.done
             && let Some(worker) = self.worker.upgrade()
         {
-            worker.finisher.lock().is_out = false;
+            worker.finisher.lock().out -= 1;
         }
     }
 }
 
 impl Sending {
+    fn spawn(worker: &Arc<Shared>) {
+        tokio::spawn(Self { worker: Arc::downgrade(worker), done: false }.run(Arc::clone(worker)));
+    }
+
     async fn run(mut self, worker: Arc<Shared>) {
         loop {
-            let list = worker.finisher.next();
+            let (list, more) = worker.finisher.next();
+            if more {
+                Self::spawn(&worker);
+            }
             if list.is_empty() {
                 self.done = true;
                 return;

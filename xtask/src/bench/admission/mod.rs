@@ -29,7 +29,7 @@ struct Scale {
     blocked: usize,
 }
 
-const FULL: Scale = Scale { rounds: 3, tasks: 2_000, blocked: 50_000 };
+const FULL: Scale = Scale { rounds: 3, tasks: 8_000, blocked: 50_000 };
 
 const QUICK: Scale = Scale { rounds: 1, tasks: 1_000, blocked: 5_000 };
 

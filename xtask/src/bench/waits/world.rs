@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use ff_engine::dispatch::{Dispatcher, DispatcherOptions, Profile, StoreAdmission};
 use ff_engine::{Engine, NewExecution, Operations, Waitpoints};
 use ff_keys::{Keys, Source};
-use ff_scheduler::{Dispatcher, DispatcherOptions, Profile, StoreAdmission};
 use ff_script::generated::{StreamOptions, Task};
 use tempfile::TempDir;
 use uuid::Uuid;
