@@ -8,6 +8,7 @@ pub mod engine;
 pub mod operations;
 
 pub mod background;
+pub mod dispatch;
 pub mod feed;
 mod following;
 pub mod fsck;

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ff_engine::dispatch::{Dispatcher, DispatcherOptions, StoreAdmission};
 use ff_engine::news::Listener;
 use ff_engine::{Engine, EngineOptions, Waitpoints};
 use ff_keys::{BearerToken, Keys, Places, Source};
-use ff_scheduler::{Dispatcher, DispatcherOptions, StoreAdmission};
 use ff_script::Host;
 use hyper::StatusCode;
 use hyper::server::conn::http1;

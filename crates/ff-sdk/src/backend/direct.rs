@@ -8,10 +8,10 @@ use ff_core::contracts::{ClaimGrant, ReclaimGrant};
 use ff_core::error::ConflictKind;
 use ff_core::types::{AttemptId, ExecutionId, LaneId, LeaseEpoch, Namespace, TimestampMs};
 use ff_core::{EngineError, ErrorCode};
+use ff_engine::dispatch::{Dispatcher, DispatcherOptions, Profile, StoreAdmission};
 use ff_engine::news::{Listener, News};
 use ff_engine::operations::LeaseRequest;
 use ff_engine::{Engine, ExecutionFilter, ListCursor, NewExecution, Operations};
-use ff_scheduler::{Dispatcher, DispatcherOptions, Profile, StoreAdmission};
 use ff_script::generated::{
     AwaitResultReply, CancelAttempt, CompleteExecution, CompleteExecutionReply, ConsumeGrant, ConsumeGrantReply,
     DelayExecution, FailExecution, FailExecutionReply, Fence, GrantReclaim, HeartbeatServer, HeartbeatServerReply,

@@ -375,7 +375,7 @@ pub(crate) async fn valkey(
     let host = std::sync::Arc::new(ff_backend_valkey::ValkeyHost::connect(options).await?);
     // Timers and reconcilers run in servers; this process only makes calls.
     let engine = Engine::start(host, EngineOptions::tool()).await?;
-    let options = ff_scheduler::DispatcherOptions { sweep_every };
+    let options = ff_engine::dispatch::DispatcherOptions { sweep_every };
     let direct = Direct::with_options(std::sync::Arc::new(engine), Transport::Valkey, options);
     direct.look_for_keys_in(keys)?;
     shared.retain(|_, known| known.strong_count() > 0);

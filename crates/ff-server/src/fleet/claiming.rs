@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ff_core::types::{AttemptId, ExecutionId};
+use ff_engine::dispatch::{Dispatcher, Profile};
 use ff_engine::operations::LeaseRequest;
-use ff_scheduler::{Dispatcher, Profile};
 use ff_script::client::Asked;
 use ff_script::generated::{ConsumeGrant, ConsumeGrantReply, Task};
 use ff_script::{Answers, Call, Client, List, Route};

@@ -7,7 +7,7 @@ use std::time::Duration;
 use ff_core::error::{ConflictKind, Detail, EngineError, Refused};
 use ff_core::error_code::ErrorCode;
 use ff_core::types::{ExecutionId, LeaseId, TimestampMs};
-use ff_scheduler::Profile;
+use ff_engine::dispatch::Profile;
 use ff_script::generated::{self, RegisterWorker, WorkerState};
 use tokio::sync::Notify;
 use tokio::time::Instant;

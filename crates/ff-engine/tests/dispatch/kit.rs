@@ -9,8 +9,8 @@ use ff_backend_embedded::Embedded;
 use ff_backend_valkey::ValkeyHost;
 use ff_core::PartitionConfig;
 use ff_core::types::ExecutionId;
+use ff_engine::dispatch::{Dispatcher, DispatcherOptions, Profile, StoreAdmission};
 use ff_engine::{Engine, EngineOptions, Fsck, NewExecution, Operations};
-use ff_scheduler::{Dispatcher, DispatcherOptions, Profile, StoreAdmission};
 use ff_script::generated::{DefineLane, SubmitExecutionReply, Task};
 use ff_script::{Client, Host, Library};
 use ff_testkit::{Aof, TestServer};
@@ -65,7 +65,7 @@ impl Kit {
     async fn open(kind: Kind) -> Kit {
         let (behind, host): (Behind, Arc<dyn Host>) = match kind {
             Kind::Embedded => {
-                let directory = tempfile::Builder::new().prefix("ff-scheduler-").tempdir().unwrap();
+                let directory = tempfile::Builder::new().prefix("ff-dispatch-").tempdir().unwrap();
                 let mut options = ff_backend_embedded::Options::new(directory.path(), Library::shipped().text);
                 options.durability = ff_backend_embedded::Durability::Relaxed;
                 let host = Arc::new(Embedded::open(options).unwrap());

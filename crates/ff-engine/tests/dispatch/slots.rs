@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use ff_core::state::PublicState;
 use ff_core::types::ExecutionId;
+use ff_engine::dispatch::Dispatcher;
 use ff_engine::operations::set_of_lane;
 use ff_engine::{Fsck, NewExecution, Operations, fence_of};
-use ff_scheduler::Dispatcher;
 use ff_script::Route;
 use ff_script::generated::{
     AdmitHolders, Candidate, ConfirmHolders, DefineLane, GetLane, GetLaneReply, Holder, InstallLane, RegisterWorker,

@@ -6,8 +6,8 @@ use ff_script::generated::Task;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-use crate::choose::{LaneView, best_head, choose};
-use crate::dispatcher::Profile;
+use crate::dispatch::choose::{LaneView, best_head, choose};
+use crate::dispatch::dispatcher::Profile;
 
 /// The work a worker can see: one lane through one capability set.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::news::{Listener, News};
+use crate::operations::{Claimant, LeaseRequest, lane_of_set};
+use crate::{Claimed, Operations, fence_of};
 use ff_core::EngineError;
 use ff_core::types::{AttemptId, LeaseId};
-use ff_engine::news::{Listener, News};
-use ff_engine::operations::{Claimant, LeaseRequest, lane_of_set};
-use ff_engine::{Claimed, Operations, fence_of};
 use ff_script::generated::{
     ConsumeGrant, ConsumeGrantReply, Grant, GrantReclaim, LaneCounts, PartitionStats, PartitionStatsReply, Task,
 };
@@ -22,9 +22,9 @@ use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use uuid::Uuid;
 
-use crate::admission::Admission;
-use crate::board::{Board, Errand, Sent, Sight, Wish};
-use crate::granting::{Grantee, Granting};
+use crate::dispatch::admission::Admission;
+use crate::dispatch::board::{Board, Errand, Sent, Sight, Wish};
+use crate::dispatch::granting::{Grantee, Granting};
 
 const AT_ONCE: usize = 32;
 /// The most one call of the library takes.

@@ -3,16 +3,16 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::operations::Submitter;
+use crate::{Claimed, NewExecution};
 use async_trait::async_trait;
-use ff_engine::operations::Submitter;
-use ff_engine::{Claimed, NewExecution};
 use ff_script::generated::{SubmitExecution, SubmitExecutionReply, Task};
 use ff_script::{Answers, Error, HostError, List, Route};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use super::{Dispatcher, Inner, Profile, claimant, shares};
-use crate::board::{Errand, Met, Sent, Sight};
+use crate::dispatch::board::{Errand, Met, Sent, Sight};
 
 impl Dispatcher {
     /// Submits an execution. When a worker waits here that covers it, its claim goes along in the same list.

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 
 use ff_core::error_code::ErrorCode;
 use ff_core::types::{BudgetId, ExecutionId, QuotaPolicyId};
+use ff_engine::dispatch::Dispatcher;
 use ff_engine::{BudgetLimits, Engine, NewBudget, NewExecution, Operations, Reserved, UsageAnswer, fence_of};
-use ff_scheduler::Dispatcher;
 use ff_script::Error;
 use ff_script::generated::{
     BudgetRef, BudgetReset, BudgetScope, DimensionLimit, NoteUsage, OnHard, OnSoft, PartitionStatsReply, Quota,

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use crate::Operations;
 use async_trait::async_trait;
 use ff_core::EngineError;
 use ff_core::error::Detail;
 use ff_core::error_code::ErrorCode;
 use ff_core::types::{BudgetId, QuotaPolicyId};
-use ff_engine::Operations;
 use ff_script::Error;
 use ff_script::generated::{AdmissionReason, BudgetCandidate, BudgetVerdict, Grant, QuotaAnswer, QuotaCandidate};
 use uuid::Uuid;
 
-use crate::combine::Combiner;
+use crate::dispatch::combine::Combiner;
 
 /// The most one call of the library takes.
 const BATCH: usize = 64;

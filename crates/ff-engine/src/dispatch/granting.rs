@@ -6,11 +6,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::Operations;
+use crate::operations::{LeaseRequest, Room, lane_of_set};
 use ff_core::EngineError;
 use ff_core::error::Detail;
 use ff_core::error_code::ErrorCode;
-use ff_engine::Operations;
-use ff_engine::operations::{LeaseRequest, Room, lane_of_set};
 use ff_script::generated::{
     BlockExecution, Candidate, Grant, GrantReclaim, GrantReclaimReply, IssueGrants, IssueGrantsReply, KeepGrant,
     ReleaseGrant, Task,
@@ -18,7 +18,7 @@ use ff_script::generated::{
 use ff_script::{Error, Route};
 use uuid::Uuid;
 
-use crate::admission::{Admission, Admitted};
+use crate::dispatch::admission::{Admission, Admitted};
 
 /// For whom grants are issued, and of which lane.
 #[derive(Clone, Debug)]
