@@ -2,6 +2,8 @@
 
 use std::fmt::{Display, Write as _};
 
+use serde::Serialize;
+
 use crate::access::Access;
 
 /// How a request is made.
@@ -45,6 +47,8 @@ pub trait Operation {
     const ACCESS: Access;
     /// The codes it fails with, beside those that every operation has.
     const CODES: &'static [&'static str];
+    /// The parameters of the URL; `()` when it takes none.
+    type Query;
     /// What the request carries; `()` when it has no body.
     type Body;
     /// What it returns; `()` when the answer has no body.
@@ -57,6 +61,24 @@ pub trait Operation {
     #[must_use]
     fn path(parts: &[&(dyn Display + Sync)]) -> String {
         filled(Self::PATH, parts)
+    }
+
+    /// The path with its parts filled in, and its parameters behind it.
+    ///
+    /// # Panics
+    /// When there are more or fewer parts than the path names.
+    #[must_use]
+    fn url(parts: &[&(dyn Display + Sync)], query: &Self::Query) -> String
+    where
+        Self::Query: Serialize,
+    {
+        let query = serde_urlencoded::to_string(query).expect("parameters are names and plain values");
+        let mut url = Self::path(parts);
+        if !query.is_empty() {
+            url.push('?');
+            url.push_str(&query);
+        }
+        url
     }
 }
 
@@ -113,15 +135,36 @@ pub trait Describe: Operation {
     fn shapes(into: &mut Vec<(String, utoipa::openapi::RefOr<utoipa::openapi::schema::Schema>)>);
 }
 
+/// Marks an operation as a stream of such items.
+#[cfg(feature = "openapi")]
+pub fn streaming<T: utoipa::ToSchema>(
+    mut described: utoipa::openapi::path::Operation,
+) -> utoipa::openapi::path::Operation {
+    let item = utoipa::openapi::extensions::Extensions::builder().add("x-ff-item", T::name()).build();
+    described.extensions.get_or_insert_default().merge(item);
+    described
+}
+
+/// Adds a shape and those it refers to.
+#[cfg(feature = "openapi")]
+pub fn add_shape<T: utoipa::ToSchema>(
+    into: &mut Vec<(String, utoipa::openapi::RefOr<utoipa::openapi::schema::Schema>)>,
+) {
+    into.push((T::name().into_owned(), T::schema()));
+    T::schemas(into);
+}
+
 /// Declares operations. Of each: what it does, its name, method, path and access; then what it takes, what stands in its path and
-/// query, what it returns by status, and the codes it fails with.
+/// headers, the parameters of its URL, what it returns by status, the items of a stream, and the codes it fails with.
 macro_rules! operations {
     ( $(
         $( #[doc = $about:literal] )+
         $name:ident $id:ident: $method:ident $path:literal, $access:expr;
         $( takes $body:ty; )?
         $( reads ($($params:tt)*); )?
+        $( asks $query:ty; )?
         returns $answer:ty: $( $response:tt ),+;
+        $( streams $item:ty; )?
         $( fails $codes:expr; )?
     )+ ) => {
         /// The operations of this module.
@@ -146,6 +189,7 @@ macro_rules! operations {
             const PATH: &'static str = $path;
             const ACCESS: $crate::access::Access = $access;
             const CODES: &'static [&'static str] = $crate::operation::operations!(@codes $( $codes )?);
+            type Query = $crate::operation::operations!(@body $( $query )?);
             type Body = $crate::operation::operations!(@body $( $body )?);
             type Answer = $answer;
         }
@@ -160,7 +204,7 @@ macro_rules! operations {
                 $method,
                 path = $path,
                 operation_id = stringify!($id),
-                $( params($($params)*), )?
+                params($( $($params)*, )? $( $query )?),
                 $( request_body = $body, )?
                 responses( $( $response ),+ ),
             )]
@@ -171,10 +215,13 @@ macro_rules! operations {
         #[cfg(feature = "openapi")]
         impl $crate::operation::Describe for $name {
             fn description() -> utoipa::openapi::path::Operation {
-                <$id::__path_described as utoipa::Path>::operation()
+                let described = <$id::__path_described as utoipa::Path>::operation();
+                $( let described = $crate::operation::streaming::<$item>(described); )?
+                described
             }
             fn shapes(into: &mut Vec<(String, utoipa::openapi::RefOr<utoipa::openapi::schema::Schema>)>) {
                 <$id::__path_described as utoipa::__dev::SchemaReferences>::schemas(into);
+                $( $crate::operation::add_shape::<$item>(into); )?
             }
         }
     )+ };
@@ -200,6 +247,30 @@ mod tests {
         assert_eq!(filled("/v1/lanes", &[]), "/v1/lanes");
         assert_eq!(filled("/v1/a/{id}/b/{n}", &[&"x/y", &3]), "/v1/a/x%2Fy/b/3");
         assert_eq!(filled("/v1/{a}", &[&"ä b"]), "/v1/%C3%A4%20b");
+    }
+
+    #[test]
+    fn parameters_follow_the_path_and_absent_ones_are_left_out() {
+        #[derive(Serialize)]
+        struct Page {
+            limit: Option<i64>,
+            cursor: Option<String>,
+        }
+        enum List {}
+        impl Operation for List {
+            const NAME: &'static str = "list";
+            const METHOD: Method = Method::Get;
+            const PATH: &'static str = "/v1/lanes/{name}/list";
+            const ACCESS: Access = crate::access::LOOK;
+            const CODES: &'static [&'static str] = &[];
+            type Query = Page;
+            type Body = ();
+            type Answer = ();
+        }
+        assert_eq!(List::url(&[&"a"], &Page { limit: None, cursor: None }), "/v1/lanes/a/list");
+        let query = Page { limit: Some(3), cursor: Some("a b".to_owned()) };
+        assert_eq!(List::url(&[&"a"], &query), "/v1/lanes/a/list?limit=3&cursor=a+b");
+        assert_eq!(crate::tasks::YieldTask::url(&[&"x"], &()), "/v1/tasks/x/yield");
     }
 
     #[test]

@@ -145,7 +145,7 @@ impl Http {
     }
 
     /// Carries one operation. `parts` fill its path; the server may take `wait` longer than usual.
-    pub(crate) async fn ask<O: Operation<Body: Serialize, Answer: DeserializeOwned>>(
+    pub(crate) async fn ask<O: Operation<Query = (), Body: Serialize, Answer: DeserializeOwned>>(
         &self,
         parts: &[&(dyn Display + Sync)],
         body: &O::Body,
