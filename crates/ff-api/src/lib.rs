@@ -7,6 +7,7 @@ pub mod executions;
 pub mod flows;
 mod invalid;
 pub mod operation;
+pub mod page;
 #[cfg(feature = "openapi")]
 pub mod parts;
 pub mod payload;
@@ -17,6 +18,7 @@ pub mod vocabulary;
 
 pub use invalid::Invalid;
 pub use operation::Operation;
+pub use page::{Listed, PageQuery};
 pub use payload::{Encoding, Payload};
 
 /// Every operation that is declared.

@@ -64,3 +64,13 @@ pub struct TraceParent {
     /// The W3C trace context; a `trace_parent` in the body counts instead. One that cannot be read is passed over.
     traceparent: Option<String>,
 }
+
+/// Where a reader of a stream stands, in a header.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Header)]
+#[expect(dead_code, reason = "it describes a header")]
+pub struct LastEventId {
+    /// The id of the last event a reader has seen; it goes before `after`.
+    #[param(rename = "Last-Event-ID")]
+    last_event_id: Option<String>,
+}

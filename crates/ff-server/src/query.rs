@@ -4,10 +4,9 @@ use std::borrow::Cow;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
+use ff_api::PageQuery;
 use ff_core::types::is_name;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use utoipa::IntoParams;
 
 use crate::body::unrepeated;
 use crate::problem::{Answer, Problem};
@@ -65,7 +64,7 @@ fn wrong(value: &str, text: &str) -> String {
     if text.starts_with("UUID parsing failed") {
         return "must be a UUID".to_owned();
     }
-    match text.strip_prefix("unknown variant").and_then(|rest| rest.split_once(", expected ")) {
+    match text.strip_prefix("unknown ").and_then(|rest| rest.split_once(", expected ")) {
         Some((_, words)) => {
             let words = words.trim_start_matches("one of ").replace('`', "").replace(" or ", ", ");
             format!("is {value:?}: it must be one of {words}")
@@ -74,34 +73,20 @@ fn wrong(value: &str, text: &str) -> String {
     }
 }
 
-/// Where a reader of a stream stands.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Header)]
-#[expect(dead_code, reason = "it describes a header")]
-pub struct LastEventId {
-    /// The id of the last event a reader has seen; it goes before `after`.
-    #[param(rename = "Last-Event-ID")]
-    last_event_id: Option<String>,
-}
-
-/// Where a page of a list begins and how long it is.
-#[derive(Debug, Default, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct PageQuery {
-    #[param(value_type = Option<i64>, minimum = 1, maximum = 1_000)]
-    limit: Option<String>,
-    cursor: Option<String>,
-}
-
-impl PageQuery {
+/// What a page of a list asks for.
+pub trait Page {
     /// The page's length.
-    pub fn limit(&self) -> Answer<i64> {
-        limit_of(self.limit.as_deref())
+    fn limit(&self) -> Answer<i64>;
+    /// How many entries to skip, in a list whose cursor is a number.
+    fn offset(&self) -> Answer<i64>;
+}
+
+impl Page for PageQuery {
+    fn limit(&self) -> Answer<i64> {
+        page_limit(self.limit)
     }
 
-    /// How many entries to skip, in a list whose cursor is a number.
-    pub fn offset(&self) -> Answer<i64> {
+    fn offset(&self) -> Answer<i64> {
         match self.cursor.as_deref() {
             None => Ok(0),
             Some(cursor) => match cursor.parse() {
@@ -139,9 +124,14 @@ pub async fn wanted_of<T, F: Future<Output = Answer<(Vec<T>, bool)>>>(
     }
 }
 
-/// A list's `limit`: 1 to 1_000, 100 unless said.
+/// A list's `limit`: 1 to 1_000, by default 100.
 pub fn limit_of(text: Option<&str>) -> Answer<i64> {
-    let limit = number("limit", text)?.unwrap_or(100);
+    page_limit(number("limit", text)?)
+}
+
+/// A list's `limit`: 1 to 1_000, by default 100.
+pub fn page_limit(limit: Option<i64>) -> Answer<i64> {
+    let limit = limit.unwrap_or(100);
     if (1..=LIST_MAX).contains(&limit) {
         Ok(limit)
     } else {
@@ -171,8 +161,11 @@ pub fn number(name: &'static str, text: Option<&str>) -> Answer<Option<i64>> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use ff_script::generated::FrameMode;
+    use serde::Deserialize;
     use uuid::Uuid;
+
+    use super::*;
 
     #[derive(Debug, Deserialize)]
     #[serde(rename_all = "lowercase")]
@@ -188,6 +181,8 @@ mod tests {
         follow: Option<bool>,
         id: Option<Uuid>,
         state: Option<Word>,
+        #[expect(dead_code, reason = "only its type matters")]
+        mode: Option<FrameMode>,
     }
 
     #[test]
@@ -206,6 +201,7 @@ mod tests {
             ("follow=yes", "follow", "must be true or false"),
             ("id=7", "id", "must be a UUID"),
             ("state=ajar", "state", r#"is "ajar": it must be one of open, closed"#),
+            ("mode=ajar", "mode", r#"is "ajar": it must be one of durable, summary, live"#),
             ("colour=red", "colour", "is not a parameter of this path"),
             ("limit=1&limit=2", "query", "cannot be read"),
         ] {

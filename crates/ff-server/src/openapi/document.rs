@@ -128,8 +128,9 @@ fn complete(method: &str, path: &str, operation: &mut Map<String, Value>, shapes
     let tag = tag(path);
     let handler = operation["operationId"].as_str().expect("a handler has a name");
     let group = path.strip_prefix("/v1/admin/").and_then(|rest| rest.split('/').next()).unwrap_or(tag);
-    let id =
-        if handler.contains(group.trim_end_matches('s')) { handler.to_owned() } else { format!("{group}_{handler}") };
+    let whole =
+        handler.contains(group.trim_end_matches('s')) || ff_api::operations().any(|known| known.name == handler);
+    let id = if whole { handler.to_owned() } else { format!("{group}_{handler}") };
     operation["operationId"] = id.into();
     say(operation);
     operation.insert("tags".to_owned(), json!([tag]));

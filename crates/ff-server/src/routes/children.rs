@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
+use ff_api::PageQuery;
 use ff_core::types::{ExecutionId, SuspensionId};
 use ff_engine::{NewChild, Spawned, child_id};
 use ff_script::generated::{Child, Fence, Submission, Task, WaitChildrenReply};
@@ -20,7 +21,7 @@ use crate::app::{App, Id, JsonAnswer};
 use crate::body::{BATCH, Body};
 use crate::openapi::Described;
 use crate::problem::{Answer, Problem};
-use crate::query::{PageQuery, Query};
+use crate::query::{Page, Query};
 use crate::shape::Listed;
 use crate::shape::child::ChildShape;
 use ff_api::tasks::SpawnBody;

@@ -8,6 +8,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use ff_api::parts::LastEventId;
 use ff_core::types::{ExecutionId, FlowId, TimestampMs};
 use ff_engine::{Cursor, Delivered, Feed, FeedFilter};
 use ff_script::Route;
@@ -25,7 +26,7 @@ use crate::form::{Form, ServerSentEvent};
 use crate::metrics::Held;
 use crate::openapi::{Described, vocabulary};
 use crate::problem::{Answer, Problem};
-use crate::query::{LastEventId, Query, number};
+use crate::query::{Query, number};
 use crate::shape::event::EventShape;
 
 pub fn routes() -> Described {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
+use ff_api::PageQuery;
 use ff_core::types::FlowId;
 use ff_engine::FlowFilter;
 use ff_script::generated::{Edge, FlowState, GraphPosition, Member, ReadFlow, ReadFlowReply};
@@ -15,7 +16,7 @@ use crate::access::Caller;
 use crate::app::{App, Flow, JsonAnswer};
 use crate::openapi::{Described, vocabulary};
 use crate::problem::{Answer, Problem};
-use crate::query::{PageQuery, Query, limit_of, number};
+use crate::query::{Page, Query, limit_of, number};
 use crate::shape::Listed;
 use crate::shape::flow::{EdgeShape, FlowShape, MemberShape, edges_between};
 use crate::word::word;

@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use ff_api::parts::LastEventId;
 use ff_engine::MergedCursor;
 use futures::stream;
 use serde::Deserialize;
@@ -17,7 +18,7 @@ use crate::app::{App, Id};
 use crate::form::{Form, ServerSentEvent};
 use crate::openapi::Described;
 use crate::problem::{Answer, Problem};
-use crate::query::{LastEventId, Query};
+use crate::query::Query;
 use crate::tails::{Line, Piece};
 
 pub fn routes() -> Described {

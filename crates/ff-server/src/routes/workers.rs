@@ -2,6 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
+use ff_api::PageQuery;
 use ff_script::Route;
 use ff_script::generated::{DrainWorkerReply, ListWorkers, ListWorkersReply, Worker};
 use serde::Serialize;
@@ -12,7 +13,7 @@ use crate::access::Caller;
 use crate::app::{App, JsonAnswer, Name};
 use crate::openapi::{Described, vocabulary};
 use crate::problem::Problem;
-use crate::query::{PageQuery, Query, wanted_of};
+use crate::query::{Page, Query, wanted_of};
 use crate::shape::Listed;
 use crate::shape::worker::WorkerShape;
 

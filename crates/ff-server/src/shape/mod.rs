@@ -13,14 +13,4 @@ pub mod suspension;
 pub mod task;
 pub mod worker;
 
-use serde::Serialize;
-use utoipa::ToSchema;
-
-/// A page of a list.
-#[derive(Serialize, ToSchema)]
-pub struct Listed<T> {
-    /// The page.
-    pub items: Vec<T>,
-    /// Where the next one begins.
-    pub next_cursor: Option<String>,
-}
+pub use ff_api::Listed;

@@ -1,0 +1,26 @@
+//! Lists that come in pages.
+
+use serde::{Deserialize, Serialize};
+
+/// A page of a list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Listed<T> {
+    /// The page.
+    pub items: Vec<T>,
+    /// Where the next one begins.
+    pub next_cursor: Option<String>,
+}
+
+/// Where a page of a list begins and how long it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
+pub struct PageQuery {
+    /// How many entries; the default is 100.
+    #[cfg_attr(feature = "openapi", param(minimum = 1, maximum = 1_000))]
+    pub limit: Option<i64>,
+    /// The `next_cursor` of the page before.
+    pub cursor: Option<String>,
+}
