@@ -3,6 +3,7 @@
 //! The server routes requests by these declarations and describes them in its OpenAPI document. Clients send the same types.
 
 pub mod access;
+mod condition;
 pub mod executions;
 pub mod flows;
 mod invalid;
@@ -12,9 +13,11 @@ pub mod page;
 pub mod parts;
 pub mod payload;
 mod submission;
+pub mod suspensions;
 pub mod tasks;
 #[cfg(feature = "openapi")]
 pub mod vocabulary;
+pub mod waitpoints;
 
 pub use invalid::Invalid;
 pub use operation::Operation;
@@ -23,5 +26,7 @@ pub use payload::{Encoding, Payload};
 
 /// Every operation that is declared.
 pub fn operations() -> impl Iterator<Item = &'static operation::Declared> {
-    [executions::OPERATIONS, flows::OPERATIONS, tasks::OPERATIONS].into_iter().flatten()
+    [executions::OPERATIONS, flows::OPERATIONS, suspensions::OPERATIONS, tasks::OPERATIONS, waitpoints::OPERATIONS]
+        .into_iter()
+        .flatten()
 }

@@ -122,9 +122,17 @@ pub fn escape(text: &str, out: &mut String) {
     }
 }
 
+/// The codes a fence fails with, and these beside them.
+macro_rules! fenced {
+    ( $( $code:literal ),* $(,)? ) => {
+        &["execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked", $( $code ),*]
+    };
+}
+
+pub(crate) use fenced;
+
 /// The codes a fence fails with.
-pub const FENCE: &[&str] =
-    &["execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked"];
+pub const FENCE: &[&str] = fenced![];
 
 /// What describes an operation in an OpenAPI document.
 #[cfg(feature = "openapi")]

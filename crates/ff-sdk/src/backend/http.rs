@@ -11,6 +11,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ff_api::Operation;
 use ff_api::executions::SubmitBody;
+use ff_api::suspensions::Suspension;
 use ff_api::tasks::{
     CancelBody, CancelTask, DelayBody, DelayTask, FailBody, FailTask, ProgressBody, ReportProgress, YieldBody,
     YieldTask,
@@ -32,7 +33,7 @@ use uuid::Uuid;
 
 use super::http_flows::{PassedShape, take_passed};
 use super::http_submissions::Submissions;
-use super::http_waits::{ResumeShape, SuspensionShape};
+use super::http_waits::ResumeShape;
 use super::{
     Backend, Claim, End, Failing, Finished, Identity, LeaseRef, Registered, Renewal, Standing, Take, Transport,
 };
@@ -142,6 +143,18 @@ impl Http {
         let status = answer.status();
         let body = answer.bytes().await.map_err(lost)?.to_vec();
         if status.is_success() { Ok((status, body)) } else { Err(problem(status, &body)) }
+    }
+
+    /// Carries one operation without a body: `parts` fill its path, and `query` holds its parameters.
+    pub(crate) async fn look<O: Operation<Query: Serialize, Body = (), Answer: DeserializeOwned>>(
+        &self,
+        parts: &[&(dyn Display + Sync)],
+        query: &O::Query,
+        wait: Duration,
+    ) -> Result<O::Answer, SdkError> {
+        let path = O::url(parts, query);
+        let (_, answer) = self.send(method_of(O::METHOD), &path, None, wait).await?;
+        read(&path, &answer)
     }
 
     /// Carries one operation. `parts` fill its path; the server may take `wait` longer than usual.
@@ -439,7 +452,7 @@ struct ExecutionShape {
     attempts: Vec<AttemptShape>,
     lease: Option<LeaseShape>,
     progress: Option<Progress>,
-    suspension: Option<SuspensionShape>,
+    suspension: Option<Suspension>,
     #[serde(default)]
     reclaim_count: u64,
     #[serde(default)]

@@ -1,18 +1,23 @@
 //! Waits behind `ff server`, which mints and verifies the tokens.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use ff_core::condition::Condition;
-use ff_core::types::{ExecutionId, SignalId, SuspensionId, TimestampMs, WaitpointId, WaitpointToken};
+use ff_api::suspensions::{SuspendAnswer, SuspendBody, SuspendTask, WaitpointBody};
+use ff_api::waitpoints::{
+    CreateWaitpoint, CreateWaitpointBody, DeliverSignal, DeliveryOutcome, ListSignals, SignalBody,
+};
+use ff_api::{Encoding, Payload};
+use ff_core::types::{ExecutionId, SignalId, SuspensionId, TimestampMs, WaitpointId};
 use ff_engine::{IssuedToken, OpenedWaitpoint, WaitpointSpec};
-use ff_script::generated::SignalEffect;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use ff_script::generated::{OpenWaitpoint, TimeoutBehavior};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use super::http::{Http, fence};
+use super::http::Http;
 use super::http_flows::ChildShape;
 use super::waits::invalid_token;
 use super::{LeaseRef, Suspended, Suspending, Waits, is_json};
@@ -28,6 +33,16 @@ pub(super) fn shown(bytes: &[u8]) -> (Box<RawValue>, &'static str) {
     }
     let text = format!("\"{}\"", STANDARD.encode(bytes));
     (RawValue::from_string(text).expect("base64 in quotes is JSON"), "base64")
+}
+
+/// The bytes of a field and its encoding.
+pub(super) fn bytes(
+    field: &str,
+    value: Option<&RawValue>,
+    encoding: Option<Encoding>,
+) -> Result<Option<Vec<u8>>, SdkError> {
+    let read = Payload::read(field, value, encoding);
+    Ok(read.map_err(|error| unexpected(&format!("a payload: {error}")))?.map(|payload| payload.bytes))
 }
 
 /// The bytes of a field and its encoding. A field that is null and has an encoding is the JSON value null.
@@ -46,145 +61,50 @@ pub(super) fn taken(
     }
 }
 
-#[derive(Serialize)]
-struct WaitpointBody<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    waitpoint_id: Option<WaitpointId>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    key: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    expires_in_ms: Option<i64>,
-    #[serde(skip_serializing_if = "<[String]>::is_empty")]
-    allowed_signals: &'a [String],
-    #[serde(skip_serializing_if = "<[String]>::is_empty")]
-    approvers: &'a [String],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    uses: Option<u32>,
-}
-
-impl<'a> WaitpointBody<'a> {
-    fn open(spec: &'a WaitpointSpec) -> Self {
-        Self {
-            waitpoint_id: None,
-            key: Some(&spec.key),
-            expires_in_ms: spec.expires_in_ms,
-            allowed_signals: &spec.allowed_signals,
-            approvers: &spec.approvers,
-            uses: spec.uses,
-        }
-    }
-
-    fn pending(id: WaitpointId) -> Self {
-        Self {
-            waitpoint_id: Some(id),
-            key: None,
-            expires_in_ms: None,
-            allowed_signals: &[],
-            approvers: &[],
-            uses: None,
-        }
+/// A waitpoint to open.
+fn open(spec: &WaitpointSpec) -> WaitpointBody {
+    WaitpointBody {
+        key: Some(spec.key.clone()),
+        expires_in_ms: spec.expires_in_ms,
+        allowed_signals: some(&spec.allowed_signals),
+        approvers: some(&spec.approvers),
+        uses: spec.uses,
+        ..WaitpointBody::default()
     }
 }
 
-#[derive(Serialize)]
-struct SuspendBody<'a> {
-    fence: Value,
-    reason: &'static str,
-    waitpoints: Vec<WaitpointBody<'a>>,
-    condition: &'a Condition,
-    timeout_ms: Option<u64>,
-    timeout_behavior: &'static str,
-    continuation: Option<Box<RawValue>>,
-    continuation_encoding: Option<&'static str>,
-    step: Option<&'a str>,
-    request_id: Uuid,
+fn some(names: &[String]) -> Option<Vec<String>> {
+    (!names.is_empty()).then(|| names.to_vec())
 }
 
-#[derive(Serialize)]
-struct CreateBody<'a> {
-    fence: Value,
-    #[serde(flatten)]
-    waitpoint: WaitpointBody<'a>,
-    request_id: Uuid,
-}
-
-#[derive(Serialize)]
-struct SignalBody<'a> {
-    execution_id: ExecutionId,
-    signal_id: SignalId,
-    name: &'a str,
-    payload: Option<Box<RawValue>>,
-    payload_encoding: Option<&'static str>,
-    source: Option<&'a str>,
-    source_identity: Option<&'a str>,
-    category: Option<&'a str>,
-    idempotency_key: Option<&'a str>,
-    token: &'a str,
-}
-
-#[derive(Deserialize)]
-struct TokenShape {
-    approver: Option<String>,
-    token: WaitpointToken,
-}
-
-#[derive(Deserialize)]
-struct OpenedShape {
-    waitpoint_id: WaitpointId,
-    key: String,
-    expires_at: Option<i64>,
-    #[serde(default)]
-    tokens: Vec<TokenShape>,
-}
-
-impl From<OpenedShape> for OpenedWaitpoint {
-    fn from(opened: OpenedShape) -> Self {
-        let issued = |shape: TokenShape| IssuedToken { approver: shape.approver, token: shape.token };
-        Self {
-            waitpoint_id: opened.waitpoint_id,
-            key: opened.key,
-            expires_at: opened.expires_at,
-            tokens: opened.tokens.into_iter().map(issued).collect(),
-        }
+fn opened(opened: ff_api::waitpoints::OpenedWaitpoint) -> OpenedWaitpoint {
+    let issued = |one: ff_api::waitpoints::IssuedToken| IssuedToken { approver: one.approver, token: one.token };
+    OpenedWaitpoint {
+        waitpoint_id: opened.waitpoint_id,
+        key: opened.key,
+        expires_at: opened.expires_at,
+        tokens: opened.tokens.into_iter().map(issued).collect(),
     }
 }
 
-#[derive(Deserialize)]
-struct SignalShape {
-    signal_id: SignalId,
-    name: String,
-    payload: Option<Box<RawValue>>,
-    payload_encoding: Option<String>,
-    source: Option<String>,
-    source_identity: Option<String>,
-    category: Option<String>,
-    correlation_id: Option<String>,
-    waitpoint_id: Option<WaitpointId>,
-    waitpoint_key: Option<String>,
-    approver: Option<String>,
-    received_at: i64,
+fn signal(signal: ff_api::waitpoints::Signal) -> Result<ResumeSignal, SdkError> {
+    Ok(ResumeSignal {
+        signal_id: signal.signal_id,
+        signal_name: signal.name,
+        signal_category: signal.category,
+        payload: bytes("payload", signal.payload.as_deref(), signal.payload_encoding)?,
+        source_type: signal.source,
+        source_identity: signal.source_identity,
+        correlation_id: signal.correlation_id,
+        waitpoint_id: signal.waitpoint_id,
+        waitpoint_key: signal.waitpoint_key,
+        approver: signal.approver,
+        received_at: TimestampMs(signal.received_at),
+    })
 }
 
-impl SignalShape {
-    fn signal(self) -> Result<ResumeSignal, SdkError> {
-        Ok(ResumeSignal {
-            signal_id: self.signal_id,
-            signal_name: self.name,
-            signal_category: self.category,
-            payload: taken("payload", self.payload.as_deref(), self.payload_encoding.as_deref())?,
-            source_type: self.source,
-            source_identity: self.source_identity,
-            correlation_id: self.correlation_id,
-            waitpoint_id: self.waitpoint_id,
-            waitpoint_key: self.waitpoint_key,
-            approver: self.approver,
-            received_at: TimestampMs(self.received_at),
-        })
-    }
-}
-
-fn signals(shapes: Vec<SignalShape>) -> Result<Vec<ResumeSignal>, SdkError> {
-    shapes.into_iter().map(SignalShape::signal).collect()
+fn signals(all: Vec<ff_api::waitpoints::Signal>) -> Result<Vec<ResumeSignal>, SdkError> {
+    all.into_iter().map(signal).collect()
 }
 
 /// Why a claimed attempt goes on.
@@ -193,7 +113,7 @@ pub(super) struct ResumeShape {
     suspension_id: SuspensionId,
     cause: String,
     #[serde(default)]
-    signals: Vec<SignalShape>,
+    signals: Vec<ff_api::waitpoints::Signal>,
     continuation: Option<Box<RawValue>>,
     continuation_encoding: Option<String>,
     #[serde(default)]
@@ -227,103 +147,55 @@ impl ResumeShape {
     }
 }
 
-/// What a suspended execution waits for.
-#[derive(Deserialize)]
-pub(super) struct SuspensionShape {
-    suspension_id: SuspensionId,
-    reason: String,
-    suspended_at: TimestampMs,
-    timeout_at: Option<TimestampMs>,
-    waitpoints: Vec<OpenedShape>,
-}
-
-impl From<SuspensionShape> for SuspensionSnapshot {
-    fn from(suspension: SuspensionShape) -> Self {
-        let open = |open: OpenedShape| WaitpointSnapshot {
+impl From<ff_api::suspensions::Suspension> for SuspensionSnapshot {
+    fn from(suspension: ff_api::suspensions::Suspension) -> Self {
+        let open = |open: OpenWaitpoint| WaitpointSnapshot {
             waitpoint_id: open.waitpoint_id,
             key: open.key,
             expires_at: open.expires_at.map(TimestampMs),
         };
         Self {
             suspension_id: suspension.suspension_id,
-            reason: suspension.reason,
-            suspended_at: suspension.suspended_at,
-            timeout_at: suspension.timeout_at,
+            reason: suspension.reason.as_str().to_owned(),
+            suspended_at: TimestampMs(suspension.suspended_at),
+            timeout_at: suspension.timeout_at.map(TimestampMs),
             waitpoints: suspension.waitpoints.into_iter().map(open).collect(),
         }
     }
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum SuspendResult {
-    Suspended,
-    AlreadySatisfied,
-}
-
-/// Not an enum with a tag: the payload of a signal would lose its text on the way through one.
-#[derive(Deserialize)]
-struct SuspendAnswer {
-    outcome: SuspendResult,
-    suspension_id: SuspensionId,
-    #[serde(default)]
-    waitpoints: Vec<OpenedShape>,
-    timeout_at: Option<i64>,
-    #[serde(default)]
-    signals: Vec<SignalShape>,
-}
-
-#[derive(Deserialize)]
-struct Signals {
-    signals: Vec<SignalShape>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Outcome {
-    Accepted,
-    TriggeredResume,
-    Duplicate,
-}
-
-#[derive(Deserialize)]
-struct Delivered {
-    outcome: Outcome,
-    signal_id: SignalId,
-    effect: Option<String>,
-}
-
-fn said(text: &str) -> Option<&str> {
-    (!text.is_empty()).then_some(text)
+fn said(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
 }
 
 #[async_trait]
 impl Waits for Http {
     async fn suspend(&self, lease: LeaseRef, suspending: &Suspending) -> Result<Suspended, SdkError> {
-        let (continuation, continuation_encoding) = suspending.continuation.as_deref().map(shown).unzip();
-        let adopted = suspending.adopt.iter().copied().map(WaitpointBody::pending);
+        let continuation = suspending.continuation.clone().map(|bytes| Payload::of(bytes).written());
+        let (continuation, continuation_encoding) = continuation.unzip();
+        let pending = |id: &WaitpointId| WaitpointBody { waitpoint_id: Some(*id), ..WaitpointBody::default() };
         let body = SuspendBody {
-            fence: fence(lease),
-            reason: suspending.reason.as_str(),
-            waitpoints: suspending.waitpoints.iter().map(WaitpointBody::open).chain(adopted).collect(),
-            condition: &suspending.condition,
-            timeout_ms: suspending.timeout_ms,
-            timeout_behavior: suspending.timeout_behavior.as_str(),
+            fence: lease.fence(),
+            reason: suspending.reason,
+            waitpoints: Some(
+                suspending.waitpoints.iter().map(open).chain(suspending.adopt.iter().map(pending)).collect(),
+            ),
+            condition: Some(suspending.condition.clone()),
+            timeout_ms: suspending.timeout_ms.map(|ms| i64::try_from(ms).unwrap_or(i64::MAX)),
+            timeout_behavior: Some(TimeoutBehavior::from(suspending.timeout_behavior).into()),
             continuation,
             continuation_encoding,
-            step: suspending.step.as_deref(),
-            request_id: suspending.request_id,
+            step: suspending.step.clone(),
+            request_id: Some(suspending.request_id.to_string()),
         };
-        let answer: SuspendAnswer = self.post_as(&format!("/v1/tasks/{}/suspend", lease.execution_id), &body).await?;
-        let suspension_id = answer.suspension_id;
-        Ok(match answer.outcome {
-            SuspendResult::Suspended => Suspended::Waiting(Suspension {
+        Ok(match self.ask::<SuspendTask>(&[&lease.execution_id], &body, Duration::ZERO).await? {
+            SuspendAnswer::Suspended { suspension_id, waitpoints, timeout_at, .. } => Suspended::Waiting(Suspension {
                 suspension_id,
-                waitpoints: answer.waitpoints.into_iter().map(Into::into).collect(),
-                timeout_at: answer.timeout_at.map(TimestampMs),
+                waitpoints: waitpoints.into_iter().map(opened).collect(),
+                timeout_at: timeout_at.map(TimestampMs),
             }),
-            SuspendResult::AlreadySatisfied => {
-                Suspended::AlreadySatisfied { suspension_id, signals: signals(answer.signals)? }
+            SuspendAnswer::AlreadySatisfied { suspension_id, signals: came, .. } => {
+                Suspended::AlreadySatisfied { suspension_id, signals: signals(came)? }
             }
         })
     }
@@ -335,14 +207,20 @@ impl Waits for Http {
         spec: &WaitpointSpec,
         request_id: Uuid,
     ) -> Result<OpenedWaitpoint, SdkError> {
-        let body = CreateBody { fence: fence(lease), waitpoint: WaitpointBody::open(spec), request_id };
-        let path = format!("/v1/tasks/{}/waitpoints", lease.execution_id);
-        Ok(self.post_as::<OpenedShape>(&path, &body).await?.into())
+        let body = CreateWaitpointBody {
+            fence: lease.fence(),
+            key: spec.key.clone(),
+            expires_in_ms: spec.expires_in_ms,
+            allowed_signals: some(&spec.allowed_signals),
+            approvers: some(&spec.approvers),
+            uses: spec.uses,
+            request_id: Some(request_id.to_string()),
+        };
+        self.ask::<CreateWaitpoint>(&[&lease.execution_id], &body, Duration::ZERO).await.map(opened)
     }
 
     async fn resume_signals(&self, lease: LeaseRef) -> Result<Vec<ResumeSignal>, SdkError> {
-        let answer: Signals = self.get(&format!("/v1/tasks/{}/signals", lease.execution_id)).await?;
-        signals(answer.signals)
+        signals(self.look::<ListSignals>(&[&lease.execution_id], &(), Duration::ZERO).await?.signals)
     }
 
     async fn deliver_signal(
@@ -352,30 +230,31 @@ impl Waits for Http {
         signal_id: SignalId,
         signal: &Signal,
     ) -> Result<SignalOutcome, SdkError> {
-        let (payload, payload_encoding) = signal.payload.as_deref().map(shown).unzip();
+        let payload = signal.payload.clone().map(|bytes| Payload::of(bytes).written());
+        let (payload, payload_encoding) = payload.unzip();
         let body = SignalBody {
             execution_id,
-            signal_id,
-            name: &signal.signal_name,
+            signal_id: Some(signal_id),
+            name: signal.signal_name.clone(),
             payload,
             payload_encoding,
             source: said(&signal.source_type),
             source_identity: said(&signal.source_identity),
             category: said(&signal.signal_category),
-            idempotency_key: signal.idempotency_key.as_deref(),
-            token: signal.waitpoint_token.as_str(),
+            correlation_id: None,
+            idempotency_key: signal.idempotency_key.clone(),
+            token: Some(signal.waitpoint_token.clone()),
         };
-        let delivered: Delivered = match self.post_as(&format!("/v1/waitpoints/{waitpoint_id}/signals"), &body).await {
+        let delivered = match self.ask::<DeliverSignal>(&[&waitpoint_id], &body, Duration::ZERO).await {
             Err(error) if is_invalid_token(&error) => return Err(invalid_token()),
             answer => answer?,
         };
         let signal_id = delivered.signal_id;
         Ok(match delivered.outcome {
-            Outcome::TriggeredResume => SignalOutcome::TriggeredResume { signal_id },
-            Outcome::Duplicate => SignalOutcome::Duplicate { existing_signal_id: signal_id },
-            Outcome::Accepted => {
-                let effect = delivered.effect.as_deref().and_then(|word| word.parse::<SignalEffect>().ok());
-                let effect = effect.ok_or_else(|| unexpected("an accepted signal without a known effect"))?;
+            DeliveryOutcome::TriggeredResume => SignalOutcome::TriggeredResume { signal_id },
+            DeliveryOutcome::Duplicate => SignalOutcome::Duplicate { existing_signal_id: signal_id },
+            DeliveryOutcome::Accepted => {
+                let effect = delivered.effect.ok_or_else(|| unexpected("an accepted signal without an effect"))?;
                 SignalOutcome::Accepted { signal_id, effect }
             }
         })

@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use ff_api::suspensions::Suspension;
 use ff_core::types::ExecutionId;
 use ff_script::generated::{Attempt, AwaitResultReply, Failure, OperatorAction, Outcome, PastSuspension, PublicState};
 use futures::stream::{self, StreamExt, TryStreamExt};
@@ -20,7 +21,6 @@ use crate::payload::{self, Encoding};
 use crate::problem::{Answer, Problem};
 use crate::query::{Query, number};
 use crate::shape::execution::ExecutionShape;
-use crate::shape::suspension::SuspensionShape;
 
 const WAIT_MAX_MS: i64 = 30_000;
 const ATTEMPTS_MAX: u32 = 1_000;
@@ -130,7 +130,7 @@ async fn result(State(app): State<App>, Id(id): Id, Query(query): Query<ResultQu
 struct History {
     execution_id: ExecutionId,
     attempts: Vec<Attempt>,
-    suspension: Option<SuspensionShape>,
+    suspension: Option<Suspension>,
     past_suspensions: Vec<PastSuspension>,
     operator_actions: Vec<OperatorAction>,
 }
@@ -154,7 +154,7 @@ async fn history(State(app): State<App>, Id(id): Id) -> JsonAnswer<History> {
         .await?;
     attempts.extend(execution.attempts);
     let operator_actions = execution.operator_actions.into_iter().collect();
-    let suspension = execution.suspension.map(SuspensionShape::from);
+    let suspension = execution.suspension.map(Suspension::from);
     let past_suspensions = execution.past_suspensions.into_iter().collect();
     Ok(Json(History { execution_id: id, attempts, suspension, past_suspensions, operator_actions }))
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::extract::State;
+use ff_api::suspensions::Suspension;
 use ff_core::types::ExecutionId;
 use ff_engine::operations::{Ahead, Room, set_of_lane};
 use ff_script::generated::{
@@ -19,7 +20,6 @@ use crate::openapi::Described;
 use crate::problem::{Answer, Problem};
 use crate::shape::child::{ChildCounts, OpenChildShape, OpenChildrenShape};
 use crate::shape::flow::DependenciesShape;
-use crate::shape::suspension::SuspensionShape;
 
 /// How many of its children are looked at for open ones, and how many of these are shown.
 const CHILDREN_LOOKS: i64 = 1_000;
@@ -47,7 +47,7 @@ struct Explained {
     /// Each budget it names, with those above it.
     budgets: Vec<BudgetFacts>,
     /// What it waits for: open waitpoints and how far its condition is.
-    suspension: Option<SuspensionShape>,
+    suspension: Option<Suspension>,
     /// How far the edges into it are, in a flow.
     #[serde(skip_serializing_if = "Option::is_none")]
     dependencies: Option<DependenciesShape>,
@@ -165,7 +165,7 @@ async fn explain(State(app): State<App>, Id(id): Id) -> JsonAnswer<Explained> {
         requires,
         quotas,
         budgets,
-        suspension: execution.suspension.map(SuspensionShape::from),
+        suspension: execution.suspension.map(Suspension::from),
         dependencies,
         children,
     }))
@@ -251,7 +251,7 @@ fn reasons(
         }
         LifecyclePhase::Active => return reasons,
         LifecyclePhase::Suspended => {
-            let facts = execution.suspension.clone().map(|suspension| SuspensionShape::from(suspension).facts());
+            let facts = execution.suspension.clone().map(|suspension| Suspension::from(suspension).facts());
             say(
                 "suspended",
                 &facts.unwrap_or_default(),

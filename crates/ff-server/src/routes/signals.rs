@@ -7,19 +7,17 @@ use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use ff_core::types::{ExecutionId, SignalId, WaitpointToken};
+use ff_api::waitpoints::{DeliverSignal, DeliveryOutcome, SignalBody, SignalDelivered};
+use ff_core::types::WaitpointToken;
 use ff_engine::{NewSignal, SignalOutcome};
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
-use utoipa::ToSchema;
-use utoipa_axum::routes;
+use ff_script::generated::SignalEffect;
 
 use super::submit::idempotency_key;
 use crate::access::{Peer, unauthorized};
 use crate::app::{App, Waitpoint};
 use crate::body::Body;
-use crate::openapi::{Described, vocabulary};
-use crate::payload::{self, Encoding};
+use crate::openapi::Described;
+use crate::payload;
 use crate::problem::{Answer, Problem};
 
 /// The largest payload of a signal.
@@ -27,60 +25,9 @@ const SIGNAL_MAX: usize = ff_core::limits::SIGNAL_PAYLOAD_BYTES_MAX;
 const SCHEME: &str = "Waitpoint";
 
 pub fn routes() -> Described {
-    Described::new().with(routes!(answered))
+    Described::new().serving::<DeliverSignal, _>(answered)
 }
 
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct SignalBody {
-    execution_id: ExecutionId,
-    #[schema(value_type = vocabulary::SignalName)]
-    name: String,
-    #[schema(value_type = vocabulary::Payload, required = false)]
-    payload: Option<Box<RawValue>>,
-    payload_encoding: Option<Encoding>,
-    #[schema(value_type = Option<vocabulary::Source>)]
-    source: Option<String>,
-    #[schema(value_type = Option<vocabulary::Source>)]
-    source_identity: Option<String>,
-    #[schema(value_type = Option<vocabulary::Source>)]
-    category: Option<String>,
-    #[schema(value_type = Option<vocabulary::CorrelationId>)]
-    correlation_id: Option<String>,
-    #[schema(value_type = Option<vocabulary::IdempotencyKey>)]
-    idempotency_key: Option<String>,
-    /// The same in every repetition.
-    signal_id: Option<SignalId>,
-    #[serde(default, deserialize_with = "secret")]
-    #[schema(value_type = Option<String>)]
-    token: Option<WaitpointToken>,
-}
-
-fn secret<'de, D: serde::Deserializer<'de>>(value: D) -> Result<Option<WaitpointToken>, D::Error> {
-    // What is wrong with it is not repeated: it may be a token in the wrong clothes.
-    Option::<String>::deserialize(value)
-        .map(|text| text.map(WaitpointToken::new))
-        .map_err(|_| serde::de::Error::custom("must be text"))
-}
-
-#[derive(Serialize, ToSchema)]
-#[schema(as = SignalDelivered)]
-struct Delivered {
-    outcome: &'static str,
-    signal_id: SignalId,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    effect: Option<&'static str>,
-}
-
-/// Delivers a signal under the token of a waitpoint.
-#[utoipa::path(
-    post,
-    path = "/v1/waitpoints/{waitpoint}/signals",
-    params(Waitpoint, ff_api::parts::IdempotencyKey),
-    request_body = SignalBody,
-    responses((status = 200, body = Delivered)),
-    extensions(("x-ff-codes" = json!("waitpoint_not_open invalid_token signal_not_allowed signals_full keys_unavailable"))),
-)]
 async fn answered(
     State(app): State<App>,
     Waitpoint(waitpoint_id): Waitpoint,
@@ -109,7 +56,7 @@ async fn deliver(
     headers: &HeaderMap,
     token: &WaitpointToken,
     body: SignalBody,
-) -> Answer<Delivered> {
+) -> Answer<SignalDelivered> {
     let (payload, payload_encoding) = payload::taken("payload", body.payload, body.payload_encoding, SIGNAL_MAX)?;
     let signal = NewSignal {
         signal_id: body.signal_id,
@@ -125,12 +72,16 @@ async fn deliver(
     // The problem is not said to be about anything: it must be the same whatever the reason.
     Ok(match app.waitpoints.deliver(body.execution_id, waitpoint_id, token, signal).await? {
         SignalOutcome::Accepted { signal_id, effect } => {
-            Delivered { outcome: "accepted", signal_id, effect: Some(effect.as_str()) }
+            SignalDelivered { outcome: DeliveryOutcome::Accepted, signal_id, effect: Some(effect) }
         }
-        SignalOutcome::TriggeredResume { signal_id } => {
-            Delivered { outcome: "triggered_resume", signal_id, effect: Some("counted") }
+        SignalOutcome::TriggeredResume { signal_id } => SignalDelivered {
+            outcome: DeliveryOutcome::TriggeredResume,
+            signal_id,
+            effect: Some(SignalEffect::Counted),
+        },
+        SignalOutcome::Duplicate { signal_id } => {
+            SignalDelivered { outcome: DeliveryOutcome::Duplicate, signal_id, effect: None }
         }
-        SignalOutcome::Duplicate { signal_id } => Delivered { outcome: "duplicate", signal_id, effect: None },
     })
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use ff_api::suspensions::Suspension;
 use ff_core::types::{ExecutionId, FlowId};
 use ff_script::generated::{
     Attempt, BlockingReason, BudgetRef, Execution, Failure, Inbound, LifecyclePhase, OpenWaitpoint, Outcome,
@@ -13,7 +14,6 @@ use utoipa::ToSchema;
 
 use super::budget::used;
 use super::child::ChildCounts;
-use super::suspension::SuspensionShape;
 use crate::openapi::vocabulary;
 use crate::payload::{self, Encoding};
 
@@ -114,7 +114,7 @@ pub struct ExecutionShape {
     attempts_omitted: i64,
     lease: Option<LeaseShape>,
     progress: Option<Progress>,
-    suspension: Option<SuspensionShape>,
+    suspension: Option<Suspension>,
     /// Open ones, those of a running attempt included.
     waitpoints: Vec<OpenWaitpoint>,
     past_suspensions: Vec<PastSuspension>,
@@ -191,7 +191,7 @@ impl From<Execution> for ExecutionShape {
                 yield_requested: lease.yield_requested,
             }),
             progress: execution.progress.map(|progress| Progress { pct: progress.pct, message: progress.message }),
-            suspension: execution.suspension.map(SuspensionShape::from),
+            suspension: execution.suspension.map(Suspension::from),
             waitpoints: execution.waitpoints.into_iter().collect(),
             past_suspensions: execution.past_suspensions.into_iter().collect(),
             signals: execution.signals,

@@ -219,16 +219,27 @@ class Resume:
 class Signal:
     """A signal that came."""
 
+    #: What it says.
     name: str
+    #: When it arrived.
     received_at: int
+    #: The signal.
     signal_id: str
+    #: The approver whose token it came with.
     approver: Optional[str] = None
+    #: What kind of signal it is.
     category: Optional[str] = None
+    #: What it belongs to.
     correlation_id: Optional[str] = None
+    #: What it carries.
     payload: Any = None
+    #: Where it came from.
     source: Optional[str] = None
+    #: Its sender there.
     source_identity: Optional[str] = None
+    #: The waitpoint at which it arrived.
     waitpoint_id: Optional[str] = None
+    #: The waitpoint's name.
     waitpoint_key: Optional[str] = None
 
     @classmethod
@@ -251,9 +262,14 @@ class Signal:
 
 @dataclasses.dataclass(frozen=True)
 class SignalAnswer:
-    outcome: str
+    """What became of a signal."""
+
+    #: What happened.
+    outcome: wire.DeliveryOutcome
+    #: The signal; the first one's when it is a duplicate.
     signal_id: str
-    effect: Optional[str] = None
+    #: What it did to the wait.
+    effect: Optional[wire.SignalEffect] = None
 
     @classmethod
     def read(cls, answer: Mapping[str, Any]) -> Self:

@@ -939,17 +939,29 @@ class Signal(TypedDict):
     """A signal that came."""
 
     approver: NotRequired[Optional[str]]
+    """The approver whose token it came with."""
     category: NotRequired[Optional[str]]
+    """What kind of signal it is."""
     correlation_id: NotRequired[Optional[str]]
+    """What it belongs to."""
     name: str
+    """What it says."""
     payload: NotRequired[Any]
+    """What it carries."""
     payload_encoding: NotRequired[Optional[Encoding]]
+    """How `payload` carries its bytes."""
     received_at: int
+    """When it arrived."""
     signal_id: str
+    """The signal."""
     source: NotRequired[Optional[str]]
+    """Where it came from."""
     source_identity: NotRequired[Optional[str]]
+    """Its sender there."""
     waitpoint_id: NotRequired[Optional[str]]
+    """The waitpoint at which it arrived."""
     waitpoint_key: NotRequired[Optional[str]]
+    """The waitpoint's name."""
 
 
 class Resume(TypedDict):
@@ -1010,9 +1022,17 @@ class Claimed(TypedDict):
     tasks: List[Task]
 
 
+#: What became of a waitpoint.
+CloseOutcome = Literal["closed"]
+
+
 class CloseWaitpointBody(TypedDict):
+    """A pending waitpoint that is given up."""
+
     fence: Fence
+    """The fence of the lease."""
     request_id: NotRequired[Optional[str]]
+    """Taken and not used: a repetition closes the same."""
 
 
 class CompleteBody(TypedDict):
@@ -1111,13 +1131,22 @@ class CreateTokenBody(TypedDict):
 
 
 class CreateWaitpointBody(TypedDict):
+    """A waitpoint to open."""
+
     allowed_signals: NotRequired[Optional[Sequence[str]]]
+    """The names of signals it takes; the default is any."""
     approvers: NotRequired[Optional[Sequence[str]]]
+    """Each gets a token of its own; by default there is one token."""
     expires_in_ms: NotRequired[Optional[int]]
+    """It closes by itself so long from now."""
     fence: Fence
+    """The fence of the lease."""
     key: str
+    """Its name in the suspension."""
     request_id: NotRequired[Optional[str]]
+    """The same id opens the same waitpoint once."""
     uses: NotRequired[Optional[int]]
+    """How many signals a token delivers."""
 
 
 class CreatedToken(AccessToken):
@@ -1141,6 +1170,10 @@ class DelayBody(TypedDict):
     """The fence of the lease."""
     request_id: NotRequired[Optional[str]]
     """Taken and not used: the fence makes a repetition safe."""
+
+
+#: How a signal was taken.
+DeliveryOutcome = Literal["accepted", "triggered_resume", "duplicate"]
 
 
 class Upstream(TypedDict):
@@ -1307,11 +1340,17 @@ class Suspension(TypedDict):
     progress: str
     """The same in words."""
     reason: SuspensionReason
+    """Why the execution waits."""
     suspended_at: int
+    """Since when."""
     suspension_id: str
+    """The suspension."""
     timeout_at: NotRequired[Optional[int]]
+    """When it takes too long."""
     timeout_behavior: TimeoutBehavior
+    """What happens then."""
     waitpoints: List[OpenWaitpoint]
+    """Where signals arrive."""
 
 
 WebhookState = Literal["pending", "delivered", "failed"]
@@ -1627,8 +1666,12 @@ class Explanation(TypedDict):
 
 
 class FailSuspensionBody(TypedDict):
+    """Why an operator ends a suspended execution."""
+
     category: NotRequired[Optional[str]]
+    """What kind of failure it is; the default is `operator`."""
     reason: str
+    """Why, for people."""
 
 
 class FailTaskBody(TypedDict):
@@ -1937,10 +1980,12 @@ class History(TypedDict):
 
 
 class IssuedToken(TypedDict):
-    """A token and whom it was made for."""
+    """A token and its approver."""
 
     approver: NotRequired[Optional[str]]
+    """The approver it was made for."""
     token: str
+    """The token."""
 
 
 class SigningKey(TypedDict):
@@ -2133,9 +2178,13 @@ class OpenedWaitpoint(TypedDict):
     """A waitpoint that was opened now, with the tokens that are shown this once."""
 
     expires_at: NotRequired[Optional[int]]
+    """When it closes by itself."""
     key: str
+    """Its name in the suspension."""
     tokens: List[IssuedToken]
+    """Its tokens; none when it was opened earlier."""
     waitpoint_id: str
+    """The waitpoint."""
 
 
 class PartitionConfig(TypedDict):
@@ -2274,11 +2323,21 @@ class Registered(TypedDict):
 
 
 class ReissueBody(TypedDict):
+    """Which token to make anew."""
+
     approver: NotRequired[Optional[str]]
+    """The approver whose token it is; absent for the one token of a waitpoint without approvers."""
 
 
-class ReissuedToken(IssuedToken):
+class ReissuedToken(TypedDict):
+    """A new token of a waitpoint, and its approver."""
+
+    approver: NotRequired[Optional[str]]
+    """The approver it was made for."""
+    token: str
+    """The token."""
     waitpoint_id: str
+    """The waitpoint."""
 
 
 class ReleaseForTaskBody(TypedDict):
@@ -2386,7 +2445,10 @@ ResultsOrList = Union[ResultsBody, Sequence[Mapping[str, Any]]]
 
 
 class ResumeBody(TypedDict):
+    """Why an operator lets an attempt go on."""
+
     reason: NotRequired[Optional[str]]
+    """Why, for people."""
 
 
 class RevokeBody(TypedDict):
@@ -2461,23 +2523,42 @@ class SettleForTaskBody(TypedDict):
 
 
 class SignalBody(TypedDict):
+    """A signal to deliver."""
+
     category: NotRequired[Optional[str]]
+    """What kind of signal it is."""
     correlation_id: NotRequired[Optional[str]]
+    """What it belongs to."""
     execution_id: str
+    """The execution that waits."""
     idempotency_key: NotRequired[Optional[str]]
+    """The same key with the same body is the same signal."""
     name: str
+    """What it says."""
     payload: NotRequired[Any]
+    """What it carries."""
     signal_id: NotRequired[Optional[str]]
     """The same in every repetition."""
     source: NotRequired[Optional[str]]
+    """Where it comes from."""
     source_identity: NotRequired[Optional[str]]
+    """Its sender there."""
     token: NotRequired[Optional[str]]
+    """The waitpoint's token; `Authorization: Waitpoint <token>` says the same."""
+
+
+SignalEffect = Literal["counted", "buffered", "unused"]
 
 
 class SignalDelivered(TypedDict):
-    effect: NotRequired[Optional[str]]
-    outcome: str
+    """What became of a signal."""
+
+    effect: NotRequired[Optional[SignalEffect]]
+    """What it did to the wait."""
+    outcome: DeliveryOutcome
+    """What happened."""
     signal_id: str
+    """The signal; the first one's when it is a duplicate."""
 
 
 class SigningKeyPage(TypedDict):
@@ -2697,22 +2778,36 @@ class SubmitOptions(TypedDict):
 
 
 class SuspendAnswerSuspended(TypedDict):
+    """The lease is released, and the execution waits."""
+
     execution_id: str
+    """The task's execution."""
     outcome: Literal["suspended"]
     replayed: bool
+    """The same call had been made before; nothing happened twice."""
     suspension_id: str
+    """The suspension."""
     timeout_at: NotRequired[Optional[int]]
+    """When it takes too long."""
     waitpoints: List[OpenedWaitpoint]
+    """Where it waits."""
 
 
 class SuspendAnswerAlreadySatisfied(TypedDict):
+    """What it waits for had come: the worker keeps the lease."""
+
     execution_id: str
+    """The task's execution."""
     outcome: Literal["already_satisfied"]
     signals: List[Signal]
+    """The signals that came, in order of arrival."""
     suspension_id: str
+    """The suspension."""
     waitpoints: List[OpenedWaitpoint]
+    """None."""
 
 
+#: What became of a suspend.
 SuspendAnswer = Union[SuspendAnswerSuspended, SuspendAnswerAlreadySatisfied]
 
 
@@ -2731,36 +2826,64 @@ class WaitpointBody(TypedDict):
     """A waitpoint to open, or a pending one to wait at."""
 
     allowed_signals: NotRequired[Optional[Sequence[str]]]
+    """The names of signals it takes; the default is any."""
     approvers: NotRequired[Optional[Sequence[str]]]
+    """Each gets a token of its own; by default there is one token."""
     expires_in_ms: NotRequired[Optional[int]]
+    """It closes by itself so long from now."""
     key: NotRequired[Optional[str]]
+    """The name of a new one in the suspension."""
     uses: NotRequired[Optional[int]]
+    """How many signals a token delivers."""
     waitpoint_id: NotRequired[Optional[str]]
+    """The pending one; the other fields are absent then."""
 
 
 class SuspendBody(TypedDict):
+    """What a running attempt waits for."""
+
     condition: NotRequired[Optional[Condition]]
+    """What must arrive; the default is any signal."""
     continuation: NotRequired[Any]
+    """What the claim that continues the attempt carries."""
     fence: Fence
+    """The fence of the lease."""
     reason: SuspensionReason
+    """Why it waits."""
     request_id: NotRequired[Optional[str]]
+    """The same id suspends once."""
     step: NotRequired[Optional[str]]
     """Names the wait: the claim that continues the attempt carries it in `resume`."""
     timeout_behavior: NotRequired[Optional[TimeoutBehaviorWord]]
     """`auto_resume` is short for `auto_resume_with_timeout_signal`."""
     timeout_ms: NotRequired[Optional[int]]
+    """How long it may take."""
     waitpoints: NotRequired[Optional[Sequence[WaitpointBody]]]
+    """Where it waits; the default is at every waitpoint the attempt has opened."""
+
+
+#: How a suspension ended.
+SuspensionOutcome = Literal["resumed", "failed"]
 
 
 class SuspensionEnded(TypedDict):
+    """What an operator did to a suspended execution."""
+
     execution_id: str
-    outcome: str
+    """The execution."""
+    outcome: SuspensionOutcome
+    """What happened."""
     state: PublicState
+    """Its state now."""
 
 
 class TaskSignals(TypedDict):
+    """The signals of a task."""
+
     execution_id: str
+    """The task's execution."""
     signals: List[Signal]
+    """The signals, in order of arrival."""
 
 
 class ThrottleBody(TypedDict):
@@ -2814,35 +2937,57 @@ WaitedForChildren = Union[WaitedForChildrenWaiting, WaitedForChildrenEnded]
 
 
 class Waitpoint(TypedDict):
-    """A waitpoint as an operator sees it: who may answer, and how far the wait is."""
+    """A waitpoint as an operator sees it: its approvers, and how far the wait is."""
 
     allowed_signals: NotRequired[Optional[List[str]]]
-    """Any name when absent."""
+    """The names of signals it takes; any name when absent."""
     approvers: List[ApproverState]
+    """Its approvers."""
     closed_at: NotRequired[Optional[int]]
+    """When it was closed."""
     closed_reason: NotRequired[Optional[str]]
+    """Why it was closed."""
     condition: NotRequired[Optional[Dict[str, Any]]]
+    """The condition as it was given, with what counted so far."""
     created_at: int
+    """When it was opened."""
     execution_id: str
+    """The execution that opened it."""
     expires_at: NotRequired[Optional[int]]
+    """When it closes by itself."""
     key: str
+    """Its name in the suspension."""
     kind: str
+    """The execution's kind."""
     lane: str
+    """The execution's lane."""
     namespace: str
+    """The execution's namespace."""
     progress: NotRequired[Optional[str]]
+    """The same in words."""
     reason: NotRequired[Optional[SuspensionReason]]
+    """Why the execution waits."""
     signals: int
     """How many came."""
     state: WaitpointState
+    """Whether the execution waits at it."""
     suspension_id: NotRequired[Optional[str]]
+    """The suspension that waits at it."""
     waitpoint_id: str
+    """The waitpoint."""
 
 
 class WaitpointClosed(TypedDict):
+    """A waitpoint was closed."""
+
     execution_id: str
-    outcome: str
+    """The task's execution."""
+    outcome: CloseOutcome
+    """What happened."""
     replayed: bool
+    """The same call had been made before; nothing happened twice."""
     waitpoint_id: str
+    """The waitpoint."""
 
 
 class WaitpointPage(TypedDict):
