@@ -21,13 +21,13 @@ function holds.of_holder(tx, id, member)
   return packed and opened(packed) or nil
 end
 
--- What some holders hold, as it is stored; false for one that holds nothing. None of it has changed in this plan.
-function holds.of_holders(tx, id, members)
-  return tx:hmget(keys.budget_holds(tx, id), members)
+-- What a holder holds, as it is stored.
+function holds.text(amounts, reservations)
+  return cmsgpack.pack({ budget.flat(amounts), reservations })
 end
 
 function holds.put_holder(tx, id, member, hold)
-  tx:hset(keys.budget_holds(tx, id), { member, cmsgpack.pack({ budget.flat(hold.amounts), hold.reservations }) })
+  tx:hput(keys.budget_holds(tx, id), member, holds.text(hold.amounts, hold.reservations))
 end
 
 function holds.reservation(tx, id, reservation)
@@ -60,6 +60,15 @@ local function any(amounts)
   return false
 end
 
+-- So many times the amounts.
+local function times(amounts, count)
+  if count == 1 then return amounts end
+  local sum = {}
+  for name, n in pairs(amounts) do sum[name] = n * count end
+  return sum
+end
+holds.times = times
+
 -- Gives amounts back all the way up; whoever was refused may ask again.
 function holds.give_back(tx, path, amounts)
   if not any(amounts) then return end
@@ -82,32 +91,49 @@ function holds.drop_reservation(tx, path, reservation, hold)
   end
 end
 
--- Drops a holder and all it reserved; `stored` is what it holds. Answers whether it held anything.
-function holds.drop_holder(tx, path, member, stored)
+-- Drops what a holder reserved.
+local function drop_reservations(tx, path, reservations)
   local id = path[1].id
-  tx:zrem(keys.holders(tx, budget.set(id)), member)
-  if not stored then return false end
-  local hold = opened(stored)
-  tx:hdel(keys.budget_holds(tx, id), member)
-  holds.give_back(tx, path, hold.amounts)
-  for _, reservation in ipairs(hold.reservations) do
+  for _, reservation in ipairs(reservations) do
     local r = holds.reservation(tx, id, reservation)
     if r then
       forget_reservation(tx, id, reservation, r)
       holds.give_back(tx, path, r.amounts)
     end
   end
-  return true
+end
+
+-- Drops holders and all they reserved. Returns how many of them held something. What equal holds held is given back in
+-- one step.
+function holds.drop_holders(tx, path, members)
+  local id, count, alike, order = path[1].id, 0, {}, {}
+  local stored = tx:hmget(keys.budget_holds(tx, id), members)
+  for i, member in ipairs(members) do
+    tx:zrem(keys.holders(tx, budget.set(id)), member)
+    local hold = stored[i]
+    if hold then
+      tx:hdel(keys.budget_holds(tx, id), member)
+      if alike[hold] == nil then order[#order + 1] = hold end
+      alike[hold], count = (alike[hold] or 0) + 1, count + 1
+    end
+  end
+  for _, text in ipairs(order) do
+    local hold = opened(text)
+    holds.give_back(tx, path, times(hold.amounts, alike[text]))
+    drop_reservations(tx, path, hold.reservations)
+  end
+  return count
 end
 
 -- Enters a holder until a deadline, after which its execution is asked for. A fresh one was never entered before.
-function holds.enter(tx, id, member, deadline, amounts, fresh)
+-- `hold` is what it holds, as `holds.text` packs it.
+function holds.enter(tx, id, member, deadline, hold, fresh)
   local set = budget.set(id)
   if fresh or tx:zscore(keys.holders(tx, set), member) == nil then
     tx:zadd(keys.holders(tx, set), deadline, member)
     if deadline < holders.open_ended then holders.watch(tx, set, deadline) end
   end
-  holds.put_holder(tx, id, member, { amounts = amounts, reservations = {} })
+  tx:hput(keys.budget_holds(tx, id), member, hold)
 end
 
 -- How much of the amounts the holder's own holds cover: its estimate first, then its reservations in their order.

@@ -77,39 +77,66 @@ end
 
 local nothing = {}
 
+-- What keeps candidates with these amounts out, and how: a dimension, and `unknown_dimension`, `hard` or `soft`. Nil
+-- when nothing does.
+local function in_the_way(path, amounts)
+  local strange = unknown_dimension(path[1], amounts)
+  if strange then return { dimension = strange }, "unknown_dimension" end
+  local wrong
+  if next(amounts) == nil then wrong = budget.exhausted(path) else wrong = budget.breach(path, amounts) end
+  if wrong then return wrong, "hard" end
+  wrong = budget.soft(path, true)
+  if wrong then return wrong, "soft" end
+  if budget.overflow(path, amounts, "estimate") then return nothing, "hard" end
+end
+
+local function let_in(tx, id, c, hold)
+  budget_holds.enter(tx, id, holders.member(c), c.expires_at, hold, c.fresh)
+  c.admitted = true
+end
+
 -- Plans a candidate's hold, or says what is in the way; nothing is held then.
 local function admit(tx, path, c)
-  local b, member, estimate = path[1], holders.member(c), c.estimate or nothing
-  if not c.fresh and budget_holds.of_holder(tx, b.id, member) then
+  local b, estimate = path[1], c.estimate or nothing
+  if not c.fresh and budget_holds.of_holder(tx, b.id, holders.member(c)) then
     c.admitted = true
     return
   end
-  local strange = unknown_dimension(b, estimate)
-  if strange then
-    c.wall = wall("unknown_dimension", b, { dimension = strange })
-    return
-  end
-  local wrong, kind
-  if next(estimate) == nil then wrong = budget.exhausted(path) else wrong = budget.breach(path, estimate) end
-  if wrong then kind = "hard" else wrong, kind = budget.soft(path, true), "soft" end
-  if wrong then
-    budget.note_refusal(tx, wrong, kind)
-    c.wall = wall(kind, wrong.budget, wrong)
-  elseif budget.overflow(path, estimate, "estimate") then
-    c.wall = wall("hard", b)
-  else
-    budget_holds.enter(tx, b.id, member, c.expires_at, estimate, c.fresh)
+  local wrong, kind = in_the_way(path, estimate)
+  if wrong == nil then
+    let_in(tx, b.id, c, budget_holds.text(estimate, nothing))
     budget.hold(path, estimate, 1)
-    c.admitted = true
+    return
   end
+  if wrong.budget then budget.note_refusal(tx, wrong, kind) end
+  c.wall = wall(kind, wrong.budget or b, wrong)
+end
+
+-- Lets candidates in that were never asked for and share one estimate, when there is room for all of them. Returns
+-- false, with nothing planned, when they have to be asked for one by one.
+local function admit_together(tx, path, candidates)
+  local estimate = candidates[1].estimate
+  for _, c in ipairs(candidates) do
+    if not c.fresh or c.estimate ~= estimate then return false end
+  end
+  estimate = estimate or nothing
+  local sum = budget_holds.times(estimate, #candidates)
+  if in_the_way(path, sum) then return false end
+  local hold = budget_holds.text(estimate, nothing)
+  for _, c in ipairs(candidates) do let_in(tx, path[1].id, c, hold) end
+  budget.hold(path, sum, 1)
+  return true
 end
 
 -- Asks a budget for executions, in order. Answers false when there is none, and nothing is said then.
 function ask.budget(tx, id, candidates)
   local path = budget.path(tx, id)
   if path == nil then return false end
-  for _, c in ipairs(candidates) do admit(tx, path, c) end
-  if #candidates > 0 then budget.save_all(tx, path) end
+  if #candidates == 0 then return true end
+  if not admit_together(tx, path, candidates) then
+    for _, c in ipairs(candidates) do admit(tx, path, c) end
+  end
+  budget.save_all(tx, path)
   return true
 end
 

@@ -46,7 +46,6 @@ end
 -- Drops what holders hold against a budget, their reservations included. Answers how many held something.
 function give_back.budget(tx, id, items)
   local path = budget.path(tx, id)
-  local count = 0
   if path == nil then
     for _, item in ipairs(items) do tx:zrem(keys.holders(tx, budget.set(id)), holders.member(item)) end
     return 0
@@ -59,10 +58,7 @@ function give_back.budget(tx, id, items)
     end
   end
   if #members == 0 then return 0 end
-  local stored = budget_holds.of_holders(tx, id, members)
-  for i, member in ipairs(members) do
-    if budget_holds.drop_holder(tx, path, member, stored[i]) then count = count + 1 end
-  end
+  local count = budget_holds.drop_holders(tx, path, members)
   if count > 0 then budget.save_all(tx, path) end
   return count
 end

@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 52, hash = "4687e257d58adc9a31dadbd26603637a2b55965089691ba8efece7505341249c" }
+local LIBRARY = { number = 53, hash = "e7fb8f555f677f4f83d988528d798bd6a3ff06aaefc468ed3e156c4ff749e8e0" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -7466,13 +7466,13 @@ function holds.of_holder(tx, id, member)
   return packed and opened(packed) or nil
 end
 
--- What some holders hold, as it is stored; false for one that holds nothing. None of it has changed in this plan.
-function holds.of_holders(tx, id, members)
-  return tx:hmget(keys.budget_holds(tx, id), members)
+-- What a holder holds, as it is stored.
+function holds.text(amounts, reservations)
+  return cmsgpack.pack({ budget.flat(amounts), reservations })
 end
 
 function holds.put_holder(tx, id, member, hold)
-  tx:hset(keys.budget_holds(tx, id), { member, cmsgpack.pack({ budget.flat(hold.amounts), hold.reservations }) })
+  tx:hput(keys.budget_holds(tx, id), member, holds.text(hold.amounts, hold.reservations))
 end
 
 function holds.reservation(tx, id, reservation)
@@ -7505,6 +7505,15 @@ local function any(amounts)
   return false
 end
 
+-- So many times the amounts.
+local function times(amounts, count)
+  if count == 1 then return amounts end
+  local sum = {}
+  for name, n in pairs(amounts) do sum[name] = n * count end
+  return sum
+end
+holds.times = times
+
 -- Gives amounts back all the way up; whoever was refused may ask again.
 function holds.give_back(tx, path, amounts)
   if not any(amounts) then return end
@@ -7527,32 +7536,49 @@ function holds.drop_reservation(tx, path, reservation, hold)
   end
 end
 
--- Drops a holder and all it reserved; `stored` is what it holds. Answers whether it held anything.
-function holds.drop_holder(tx, path, member, stored)
+-- Drops what a holder reserved.
+local function drop_reservations(tx, path, reservations)
   local id = path[1].id
-  tx:zrem(keys.holders(tx, budget.set(id)), member)
-  if not stored then return false end
-  local hold = opened(stored)
-  tx:hdel(keys.budget_holds(tx, id), member)
-  holds.give_back(tx, path, hold.amounts)
-  for _, reservation in ipairs(hold.reservations) do
+  for _, reservation in ipairs(reservations) do
     local r = holds.reservation(tx, id, reservation)
     if r then
       forget_reservation(tx, id, reservation, r)
       holds.give_back(tx, path, r.amounts)
     end
   end
-  return true
+end
+
+-- Drops holders and all they reserved. Returns how many of them held something. What equal holds held is given back in
+-- one step.
+function holds.drop_holders(tx, path, members)
+  local id, count, alike, order = path[1].id, 0, {}, {}
+  local stored = tx:hmget(keys.budget_holds(tx, id), members)
+  for i, member in ipairs(members) do
+    tx:zrem(keys.holders(tx, budget.set(id)), member)
+    local hold = stored[i]
+    if hold then
+      tx:hdel(keys.budget_holds(tx, id), member)
+      if alike[hold] == nil then order[#order + 1] = hold end
+      alike[hold], count = (alike[hold] or 0) + 1, count + 1
+    end
+  end
+  for _, text in ipairs(order) do
+    local hold = opened(text)
+    holds.give_back(tx, path, times(hold.amounts, alike[text]))
+    drop_reservations(tx, path, hold.reservations)
+  end
+  return count
 end
 
 -- Enters a holder until a deadline, after which its execution is asked for. A fresh one was never entered before.
-function holds.enter(tx, id, member, deadline, amounts, fresh)
+-- `hold` is what it holds, as `holds.text` packs it.
+function holds.enter(tx, id, member, deadline, hold, fresh)
   local set = budget.set(id)
   if fresh or tx:zscore(keys.holders(tx, set), member) == nil then
     tx:zadd(keys.holders(tx, set), deadline, member)
     if deadline < holders.open_ended then holders.watch(tx, set, deadline) end
   end
-  holds.put_holder(tx, id, member, { amounts = amounts, reservations = {} })
+  tx:hput(keys.budget_holds(tx, id), member, hold)
 end
 
 -- How much of the amounts the holder's own holds cover: its estimate first, then its reservations in their order.
@@ -9678,39 +9704,66 @@ end
 
 local nothing = {}
 
+-- What keeps candidates with these amounts out, and how: a dimension, and `unknown_dimension`, `hard` or `soft`. Nil
+-- when nothing does.
+local function in_the_way(path, amounts)
+  local strange = unknown_dimension(path[1], amounts)
+  if strange then return { dimension = strange }, "unknown_dimension" end
+  local wrong
+  if next(amounts) == nil then wrong = budget.exhausted(path) else wrong = budget.breach(path, amounts) end
+  if wrong then return wrong, "hard" end
+  wrong = budget.soft(path, true)
+  if wrong then return wrong, "soft" end
+  if budget.overflow(path, amounts, "estimate") then return nothing, "hard" end
+end
+
+local function let_in(tx, id, c, hold)
+  budget_holds.enter(tx, id, holders.member(c), c.expires_at, hold, c.fresh)
+  c.admitted = true
+end
+
 -- Plans a candidate's hold, or says what is in the way; nothing is held then.
 local function admit(tx, path, c)
-  local b, member, estimate = path[1], holders.member(c), c.estimate or nothing
-  if not c.fresh and budget_holds.of_holder(tx, b.id, member) then
+  local b, estimate = path[1], c.estimate or nothing
+  if not c.fresh and budget_holds.of_holder(tx, b.id, holders.member(c)) then
     c.admitted = true
     return
   end
-  local strange = unknown_dimension(b, estimate)
-  if strange then
-    c.wall = wall("unknown_dimension", b, { dimension = strange })
-    return
-  end
-  local wrong, kind
-  if next(estimate) == nil then wrong = budget.exhausted(path) else wrong = budget.breach(path, estimate) end
-  if wrong then kind = "hard" else wrong, kind = budget.soft(path, true), "soft" end
-  if wrong then
-    budget.note_refusal(tx, wrong, kind)
-    c.wall = wall(kind, wrong.budget, wrong)
-  elseif budget.overflow(path, estimate, "estimate") then
-    c.wall = wall("hard", b)
-  else
-    budget_holds.enter(tx, b.id, member, c.expires_at, estimate, c.fresh)
+  local wrong, kind = in_the_way(path, estimate)
+  if wrong == nil then
+    let_in(tx, b.id, c, budget_holds.text(estimate, nothing))
     budget.hold(path, estimate, 1)
-    c.admitted = true
+    return
   end
+  if wrong.budget then budget.note_refusal(tx, wrong, kind) end
+  c.wall = wall(kind, wrong.budget or b, wrong)
+end
+
+-- Lets candidates in that were never asked for and share one estimate, when there is room for all of them. Returns
+-- false, with nothing planned, when they have to be asked for one by one.
+local function admit_together(tx, path, candidates)
+  local estimate = candidates[1].estimate
+  for _, c in ipairs(candidates) do
+    if not c.fresh or c.estimate ~= estimate then return false end
+  end
+  estimate = estimate or nothing
+  local sum = budget_holds.times(estimate, #candidates)
+  if in_the_way(path, sum) then return false end
+  local hold = budget_holds.text(estimate, nothing)
+  for _, c in ipairs(candidates) do let_in(tx, path[1].id, c, hold) end
+  budget.hold(path, sum, 1)
+  return true
 end
 
 -- Asks a budget for executions, in order. Answers false when there is none, and nothing is said then.
 function ask.budget(tx, id, candidates)
   local path = budget.path(tx, id)
   if path == nil then return false end
-  for _, c in ipairs(candidates) do admit(tx, path, c) end
-  if #candidates > 0 then budget.save_all(tx, path) end
+  if #candidates == 0 then return true end
+  if not admit_together(tx, path, candidates) then
+    for _, c in ipairs(candidates) do admit(tx, path, c) end
+  end
+  budget.save_all(tx, path)
   return true
 end
 
@@ -9766,7 +9819,6 @@ end
 -- Drops what holders hold against a budget, their reservations included. Answers how many held something.
 function give_back.budget(tx, id, items)
   local path = budget.path(tx, id)
-  local count = 0
   if path == nil then
     for _, item in ipairs(items) do tx:zrem(keys.holders(tx, budget.set(id)), holders.member(item)) end
     return 0
@@ -9779,10 +9831,7 @@ function give_back.budget(tx, id, items)
     end
   end
   if #members == 0 then return 0 end
-  local stored = budget_holds.of_holders(tx, id, members)
-  for i, member in ipairs(members) do
-    if budget_holds.drop_holder(tx, path, member, stored[i]) then count = count + 1 end
-  end
+  local count = budget_holds.drop_holders(tx, path, members)
   if count > 0 then budget.save_all(tx, path) end
   return count
 end
@@ -14930,7 +14979,7 @@ define.fn {
       local holder = holds.of_holder(tx, b.id, member)
       if holder == nil then
         -- Nobody admitted it here. Its lease may have ended by now, so it is asked for soon.
-        holds.enter(tx, b.id, member, tx.now + limits.reservation_asked_after_ms, {})
+        holds.enter(tx, b.id, member, tx.now + limits.reservation_asked_after_ms, holds.text({}, {}))
         holder = { amounts = {}, reservations = {} }
       end
       if #holder.reservations >= limits.reservations_per_holder_max then

@@ -103,6 +103,39 @@ for_each_host! {
         assert_eq!(owed(&store).await, [""; 0]);
     }
 
+    async fn of_equal_estimates_as_many_are_let_in_as_fit(store) {
+        store.install_default_lane().await;
+        let budget = budget_of(&store, 100).await;
+        let mut all = Vec::new();
+        for _ in 0..4 {
+            all.push(submit(&store, None, estimate(budget, 30)).await);
+        }
+        let Some(client) = store.visiting() else { return };
+        // Two of four fit together, then one of the two that are left.
+        let mut tasks = claimed(&client, &store.claim_call("w1", 2)).await;
+        assert_eq!((ids(&tasks), held(&store, budget).await), (all[..2].to_vec(), 60));
+        tasks.extend(claimed(&client, &store.claim_call("w1", 9)).await);
+        assert_eq!((ids(&tasks), held(&store, budget).await), (all[..3].to_vec(), 90));
+        store.assert_sound().await;
+    }
+
+    async fn holds_that_differ_are_given_back_in_one_list(store) {
+        store.install_default_lane().await;
+        let budget = budget_of(&store, 100).await;
+        for tokens in [20, 20, 7, 20, 7] {
+            submit(&store, None, estimate(budget, tokens)).await;
+        }
+        let Some(client) = store.visiting() else { return };
+        let tasks = claimed(&client, &store.claim_call("w1", 9)).await;
+        assert_eq!((tasks.len(), held(&store, budget).await), (5, 74));
+        let end = |task: &Task| (HOME, CompleteExecution::new(task.execution_id, task.fence()));
+        let ends: Vec<_> = tasks[1..].iter().map(end).collect();
+        let ended = Ok(CompleteExecutionReply::Completed);
+        assert_eq!(client.call_all(&ends).await, [&ended; 4].map(Clone::clone));
+        assert_eq!(held(&store, budget).await, 20);
+        store.assert_sound().await;
+    }
+
     async fn a_repeated_claim_is_answered_with_its_leases(store) {
         store.install_default_lane().await;
         let quota = quota_of(&store, 2, false).await;
