@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 53, hash = "e7fb8f555f677f4f83d988528d798bd6a3ff06aaefc468ed3e156c4ff749e8e0" }
+local LIBRARY = { number = 54, hash = "b83e049811c881053c967f2c2280211ce4fb1e9b1306b997b67a8ab00c1548d8" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -7514,11 +7514,15 @@ local function times(amounts, count)
 end
 holds.times = times
 
--- Gives amounts back all the way up; whoever was refused may ask again.
-function holds.give_back(tx, path, amounts)
+-- Gives so many equal holds (default 1) back all the way up; whoever was refused may ask again. Each makes a room of
+-- its own, as if it had come alone.
+function holds.give_back(tx, path, amounts, count)
   if not any(amounts) then return end
-  budget.hold(path, amounts, -1)
-  for _, b in ipairs(path) do budget.room(tx, b) end
+  count = count or 1
+  budget.hold(path, times(amounts, count), -1)
+  for _, b in ipairs(path) do
+    for _ = 1, count do budget.room(tx, b) end
+  end
 end
 
 -- Drops a reservation; its holder stays with what else it holds.
@@ -7564,7 +7568,7 @@ function holds.drop_holders(tx, path, members)
   end
   for _, text in ipairs(order) do
     local hold = opened(text)
-    holds.give_back(tx, path, times(hold.amounts, alike[text]))
+    holds.give_back(tx, path, hold.amounts, alike[text])
     drop_reservations(tx, path, hold.reservations)
   end
   return count
