@@ -60,7 +60,7 @@ local function any(amounts)
   return false
 end
 
--- So many times the amounts.
+-- The amounts, multiplied.
 local function times(amounts, count)
   if count == 1 then return amounts end
   local sum = {}
@@ -69,8 +69,8 @@ local function times(amounts, count)
 end
 holds.times = times
 
--- Gives so many equal holds (default 1) back all the way up; whoever was refused may ask again. Each makes a room of
--- its own, as if it had come alone.
+-- Gives `count` equal holds (default 1) back all the way up, so that refused executions may ask again. Each hold makes
+-- a room of its own, as if it had come alone.
 function holds.give_back(tx, path, amounts, count)
   if not any(amounts) then return end
   count = count or 1

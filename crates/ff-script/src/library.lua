@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 54, hash = "b83e049811c881053c967f2c2280211ce4fb1e9b1306b997b67a8ab00c1548d8" }
+local LIBRARY = { number = 55, hash = "5d594ab67cfd2b6754f31251828c13e7d6d3c439872adf7a4b914faeadfd71e4" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -7505,7 +7505,7 @@ local function any(amounts)
   return false
 end
 
--- So many times the amounts.
+-- The amounts, multiplied.
 local function times(amounts, count)
   if count == 1 then return amounts end
   local sum = {}
@@ -7514,8 +7514,8 @@ local function times(amounts, count)
 end
 holds.times = times
 
--- Gives so many equal holds (default 1) back all the way up; whoever was refused may ask again. Each makes a room of
--- its own, as if it had come alone.
+-- Gives `count` equal holds (default 1) back all the way up, so that refused executions may ask again. Each hold makes
+-- a room of its own, as if it had come alone.
 function holds.give_back(tx, path, amounts, count)
   if not any(amounts) then return end
   count = count or 1
