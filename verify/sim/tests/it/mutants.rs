@@ -506,8 +506,8 @@ fn a_release_that_forgets_what_was_held_is_caught() {
     is_caught_at_limits(
         "release forgets the hold",
         &[(
-            "  holds.give_back(tx, path, hold.amounts)\n  for _, reservation in ipairs(hold.reservations) do",
-            "  for _, reservation in ipairs(hold.reservations) do",
+            "    holds.give_back(tx, path, hold.amounts, alike[text])\n    drop_reservations",
+            "    drop_reservations",
         )],
     );
 }
