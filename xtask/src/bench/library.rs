@@ -10,8 +10,8 @@ use ff_engine::fence_of;
 use ff_script::Route;
 use ff_script::generated::{
     BudgetRef, BudgetReset, BudgetScope, ClaimExecutions, ClaimExecutionsReply, CompleteExecution, CreateBudget,
-    DimensionLimit, NewBudget, OnHard, OnSoft, PutQuota, Quota, QuotaRef, ResetType, ScopeType, Submission,
-    SubmitExecution, Task,
+    DimensionLimit, NewBudget, OnHard, OnSoft, PutQuota, Quota, QuotaRate, QuotaRef, RateMode, ResetType, ScopeType,
+    Submission, SubmitExecution, Task,
 };
 use uuid::Uuid;
 
@@ -65,7 +65,8 @@ pub fn run(root: &Path, options: &StoreOptions) -> Result<()> {
          | store | in a list | operation | µs each | within commands, µs | commands each |\n| --- | ---: | --- | ---: | ---: | ---: |\n",
     );
     let runs = LISTS.map(|size| (size, Attached::Nothing));
-    let runs = runs.into_iter().chain([Attached::Quota, Attached::Budget].map(|attached| (STEP, attached)));
+    let runs =
+        runs.into_iter().chain([Attached::Quota, Attached::Window, Attached::Budget].map(|attached| (STEP, attached)));
     let runs: Vec<(usize, Attached)> = runs.collect();
     for setting in settings {
         for (size, attached) in &runs {
@@ -97,6 +98,7 @@ pub fn run(root: &Path, options: &StoreOptions) -> Result<()> {
 enum Attached {
     Nothing,
     Quota,
+    Window,
     Budget,
 }
 
@@ -105,6 +107,7 @@ impl Attached {
         match self {
             Self::Nothing => "",
             Self::Quota => ", with a quota",
+            Self::Window => ", with a sliding window",
             Self::Budget => ", with a budget",
         }
     }
@@ -114,7 +117,9 @@ impl Attached {
         let estimate = Some([("tokens".to_owned(), 5)].into());
         match self {
             Self::Nothing => fields,
-            Self::Quota => Submission { quotas: Some(vec![QuotaRef::new(ATTACHED, "key".to_owned())]), ..fields },
+            Self::Quota | Self::Window => {
+                Submission { quotas: Some(vec![QuotaRef::new(ATTACHED, "key".to_owned())]), ..fields }
+            }
             Self::Budget => {
                 Submission { budgets: Some(vec![BudgetRef { estimate, ..BudgetRef::new(ATTACHED) }]), ..fields }
             }
@@ -126,9 +131,11 @@ impl Attached {
         let (namespace, much) = ("default".to_owned(), 1_000_000);
         match self {
             Self::Nothing => {}
-            Self::Quota => {
+            Self::Quota | Self::Window => {
+                let rate = QuotaRate { limit: much, window_ms: 60_000, mode: RateMode::Sliding };
                 let quota = Quota {
-                    concurrency: Some(much),
+                    concurrency: (self == Self::Quota).then_some(much),
+                    rate: (self == Self::Window).then_some(rate),
                     ..Quota::new(QuotaPolicyId::from_uuid(ATTACHED), namespace, false)
                 };
                 store.client().call(Route::Quota(0), &PutQuota { actor: None, quota, version: None }).await?;

@@ -505,10 +505,7 @@ fn a_member_that_loses_a_race_and_goes_on_is_caught() {
 fn a_release_that_forgets_what_was_held_is_caught() {
     is_caught_at_limits(
         "release forgets the hold",
-        &[(
-            "    holds.give_back(tx, path, hold.amounts, alike[text])\n    drop_reservations",
-            "    drop_reservations",
-        )],
+        &[("    holds.give_back(tx, path, hold.amounts, alike[text])\n    drop_reservations", "    drop_reservations")],
     );
 }
 
