@@ -67,7 +67,8 @@ define.fn {
       local holder = holds.of_holder(tx, b.id, member)
       if holder == nil then
         -- Nobody admitted it here. Its lease may have ended by now, so it is asked for soon.
-        holds.enter(tx, b.id, member, tx.now + limits.reservation_asked_after_ms, holds.text({}, {}))
+        local entering = { member = member, expires_at = tx.now + limits.reservation_asked_after_ms }
+        holds.enter(tx, b.id, { entering }, holds.text({}, {}))
         holder = { amounts = {}, reservations = {} }
       end
       if #holder.reservations >= limits.reservations_per_holder_max then

@@ -77,10 +77,9 @@ end
 
 -- A key that was saved before in this list, as it is now: nothing is decided yet.
 local function again(k)
-  k.enters, k.entered, k.leaves, k.left, k.waits, k.calls, k.absent = {}, {}, {}, {}, {}, {}, {}
+  k.enters, k.entered, k.leaves, k.started, k.weighed, k.waits, k.calls, k.absent = {}, {}, {}, {}, {}, {}, {}, {}
   k.called_passed, k.rate_passed, k.weighted_passed, k.reweighed, k.next_at, k.head_at, k.standing, k.front =
     nil, nil, nil, nil, nil, nil, nil, nil
-  k.touched = nil
   return k
 end
 
@@ -95,7 +94,7 @@ function room.load(tx, q, digest, key, fresh)
   local k = {
     q = q, digest = digest, fresh = was == nil, was = was or {}, set = set, now = tx.now,
     -- What has been decided in this call and is written by room.save.
-    enters = {}, entered = {}, leaves = {}, left = {}, waits = {}, calls = {}, absent = {},
+    enters = {}, entered = {}, leaves = {}, started = {}, weighed = {}, waits = {}, calls = {}, absent = {},
   }
   was = k.was
   k.key, k.tat, k.throttled, k.wake, k.called_at = was.key or key, was.tat, was.throttled, was.wake, was.called_at
@@ -299,6 +298,43 @@ function room.admit(tx, k, candidate)
   if not candidate.fresh then k.entered[candidate.member] = true end
 end
 
+-- How many more of a weight a key has room for.
+local function room_for(tx, k, weight)
+  local d, most = k.q.definition, math.huge
+  if k.throttled and k.throttled > tx.now then return 0 end
+  if d.rate then
+    if d.rate.mode == "smooth" then
+      most = (k.tat == nil or k.tat <= tx.now) and 1 or 0
+    else
+      most = d.rate.limit - k.starts
+    end
+  end
+  if d.concurrency then most = math.min(most, d.concurrency - k.held) end
+  if d.weighted and weight > 0 then most = math.min(most, (d.weighted.limit - k.sum) / weight) end
+  return most
+end
+
+-- Admits candidates that were never asked for, each with this weight, when nobody waits and there is room for all of
+-- them. False, with nothing decided, when each has to be decided about.
+function room.admit_all(tx, k, candidates, weight)
+  local n = #candidates
+  if k.called_at or k.waiting + k.too_large > 0 or room_for(tx, k, weight) < n then return false end
+  for i = 1, n do
+    local c = candidates[i]
+    if not c.fresh or c.expires_at <= tx.now then return false end
+  end
+  for i = 1, n do
+    local c = candidates[i]
+    c.member, c.admitted = holders.member(c), true
+    if k.weighted then c.weight = weight end
+  end
+  count(tx, k, weight * n)
+  k.held = k.held + n - 1
+  if k.starts then k.starts = k.starts + n - 1 end
+  k.enters = candidates
+  return true
+end
+
 -- Refused: it waits in the order of its score. What can never pass waits for another definition.
 function room.wait(k, candidate, next_at)
   local never = room.never(k, candidate.weight)
@@ -325,22 +361,33 @@ local function unweigh(tx, k, member)
   return true
 end
 
--- A holder leaves; answers whether it was there. One that never ran gives its start and its weight back.
-function room.leave(tx, k, member, unused)
-  if k.left[member] or not room.holds(tx, k, member) then return false end
-  local gone = { member = member }
-  k.left[member], k.leaves[#k.leaves + 1], k.held = true, gone, k.held - 1
-  if not unused then return true end
+-- One that never ran gives its start and its weight back.
+local function undo_start(tx, k, member)
   local d = k.q.definition
   local at = d.rate and tx:zscore(k.rate, member)
   if at then
-    gone.started = true
+    k.started[#k.started + 1] = member
     if at > tx.now - d.rate.window_ms then k.starts = k.starts - 1 end
     -- The step of the last start alone can be undone: those after it were spaced from each other.
     if d.rate.mode == "smooth" and k.tat == at + math.ceil(d.rate.window_ms / d.rate.limit) then k.tat = at end
   end
-  if d.weighted then gone.weighed = unweigh(tx, k, member) end
-  return true
+  if d.weighted and unweigh(tx, k, member) then k.weighed[#k.weighed + 1] = member end
+end
+
+-- Holders leave; answers how many of them were there.
+function room.leave(tx, k, items)
+  local members, leaves, left = {}, k.leaves, {}
+  for i = 1, #items do members[i] = holders.member(items[i]) end
+  local scores = tx:zscores(k.holders, members)
+  for i = 1, #members do
+    local member = members[i]
+    if scores[i] and not left[member] then
+      left[member], leaves[#leaves + 1] = true, member
+      if items[i].unused then undo_start(tx, k, member) end
+    end
+  end
+  k.held = k.held - #leaves
+  return #leaves
 end
 
 -- Sets what an entry in the window really weighed, however much that is; answers whether there is one.
@@ -442,30 +489,31 @@ local function leave_line(tx, k, id)
 end
 
 local function write_holders(tx, k)
-  local d, first = k.q.definition, nil
-  for _, gone in ipairs(k.leaves) do
-    tx:zrem(k.holders, gone.member)
-    if gone.started then tx:zrem(k.rate, gone.member) end
-    if gone.weighed then
-      tx:zrem(k.weighted, gone.member)
-      tx:hdel(k.weights, gone.member)
-    end
+  local d, first = k.q.definition, holders.open_ended
+  for i = 1, #k.leaves do tx:zrem(k.holders, k.leaves[i]) end
+  for _, member in ipairs(k.started) do tx:zrem(k.rate, member) end
+  for _, member in ipairs(k.weighed) do
+    tx:zrem(k.weighted, member)
+    tx:hdel(k.weights, member)
   end
-  for _, c in ipairs(k.enters) do
-    tx:zadd(k.holders, c.expires_at, c.member)
-    if c.expires_at < holders.open_ended then first = math.min(first or c.expires_at, c.expires_at) end
-    if d.rate then
-      tx:zadd(k.rate, tx.now, c.member)
-      k.newest = { score = tx.now }
-    end
+  local set, now, lines = k.holders, tx.now, k.called_at or k.waiting + k.too_large > 0
+  for i = 1, #k.enters do
+    local c = k.enters[i]
+    local member, deadline = c.member, c.expires_at
+    tx:zadd(set, deadline, member)
+    if deadline < first then first = deadline end
+    if d.rate then tx:zadd(k.rate, now, member) end
     if d.weighted then
-      tx:zadd(k.weighted, tx.now, c.member)
-      tx:hput(k.weights, c.member, c.weight)
-      k.heaviest = { score = tx.now }
+      tx:zadd(k.weighted, now, member)
+      tx:hput(k.weights, member, c.weight)
     end
-    leave_line(tx, k, c.execution_id)
+    if lines then leave_line(tx, k, c.execution_id) end
   end
-  if first then holders.watch(tx, k.set, first) end
+  if #k.enters > 0 then
+    if d.rate then k.newest = { score = now } end
+    if d.weighted then k.heaviest = { score = now } end
+    if first < holders.open_ended then holders.watch(tx, k.set, first) end
+  end
 end
 
 local function write_lines(tx, k)

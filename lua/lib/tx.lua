@@ -36,7 +36,7 @@ local owners, first_owner, last_owner = 0, 0, 0
 -- of finished operations.
 local debts, debt_count, debt_settled = {}, 0, 0
 -- What is owed in case that the writes of an operation fail: what it took elsewhere for something that then does not
--- happen.
+-- happen. Each is three entries: who was let in, and the place and the time of its operation.
 local hedges, hedge_count, hedge_settled = {}, 0, 0
 
 -- True when the running operation has planned a command of this key.
@@ -369,6 +369,18 @@ function Tx:zscore(key, member)
     if score == false then return nil end
   end
   return tonumber(self:read("ZSCORE", key, member) or nil)
+end
+
+-- The scores of several members, in this order; an absent one is false.
+function Tx:zscores(key, members)
+  local scores = {}
+  if last[key] or #members == 0 then
+    for i = 1, #members do scores[i] = self:zscore(key, members[i]) or false end
+    return scores
+  end
+  local found = self:read("ZMSCORE", key, unpack(members))
+  for i = 1, #members do scores[i] = found[i] and tonumber(found[i]) or false end
+  return scores
 end
 
 function Tx:zadd(key, score, member)
@@ -734,9 +746,15 @@ local function lose(self, answer)
   end
   -- What the running operation owes is dropped with it.
   debt_count = debt_settled
-  for i = 1, hedge_settled do
-    debt_count = debt_count + 1
-    debts[debt_count] = hedges[i]
+  for i = 1, hedge_settled, 3 do
+    local one, at, now = hedges[i], hedges[i + 1], hedges[i + 2]
+    for _, set in ipairs(one.entered) do
+      debt_count = debt_count + 1
+      debts[debt_count] = {
+        what = "release", set = set, execution_id = one.execution_id, holder_id = one.holder_id, unused = true,
+        at = at, home = self.route, now = now,
+      }
+    end
   end
   debt_settled = debt_count
   event_count, event_settled = event_done, event_done
@@ -844,26 +862,23 @@ function Tx:visit(route, work, ...)
   if fine then return answer end
 end
 
-local function debt_of(self, what, set, execution_id, holder_id, unused)
-  return {
-    what = what, set = set, execution_id = execution_id, holder_id = holder_id, unused = unused,
-    at = self.at, home = self.route, now = self.now, key_digest = nil, void = nil,
-  }
-end
-
 -- The running operation owes something to another partition of the same store: a set the release of a holder that
 -- perhaps never ran (`release`), or an execution the call of a quota (`call`).
 function Tx:owe(what, set, execution_id, holder_id, unused)
   debt_count = debt_count + 1
-  debts[debt_count] = debt_of(self, what, set, execution_id, holder_id, unused)
+  -- Few owe what was never used, or turn out to owe nothing (`void`).
+  local debt = {
+    what = what, set = set, execution_id = execution_id, holder_id = holder_id, at = self.at, home = self.route,
+    now = self.now, key_digest = nil,
+  }
+  if unused then debt.unused = true end
+  debts[debt_count] = debt
 end
 
--- These sets let an execution in that starts now: they get it back if that cannot be written.
-function Tx:hedge(sets, execution_id, holder_id)
-  for i = 1, #sets do
-    hedge_count = hedge_count + 1
-    hedges[hedge_count] = debt_of(self, "release", sets[i], execution_id, holder_id, true)
-  end
+-- The sets that `one` has `entered` let it in, and it starts now: they get it back if that cannot be written.
+function Tx:hedge(one)
+  hedges[hedge_count + 1], hedges[hedge_count + 2], hedges[hedge_count + 3] = one, self.at, self.now
+  hedge_count = hedge_count + 3
 end
 
 -- How much finished operations owe.
@@ -877,10 +892,14 @@ end
 
 -- The debts of finished operations whose writes are done. From here on they are the caller's to pay.
 function Tx:settle_debts()
-  local list = {}
+  local list, n = {}, 0
   self:flush_all()
   for i = 1, debt_settled do
-    if not debts[i].void then list[#list + 1] = debts[i] end
+    local debt = debts[i]
+    if not debt.void then
+      n = n + 1
+      list[n] = debt
+    end
     debts[i] = false
   end
   debt_count, debt_settled = 0, 0

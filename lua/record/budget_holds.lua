@@ -111,12 +111,13 @@ end
 -- one step.
 function holds.drop_holders(tx, path, members)
   local id, count, alike, order = path[1].id, 0, {}, {}
-  local stored = tx:hmget(keys.budget_holds(tx, id), members)
-  for i, member in ipairs(members) do
-    tx:zrem(keys.holders(tx, budget.set(id)), member)
-    local hold = stored[i]
+  local all, texts = keys.holders(tx, budget.set(id)), keys.budget_holds(tx, id)
+  local stored = tx:hmget(texts, members)
+  for i = 1, #members do
+    local member, hold = members[i], stored[i]
+    tx:zrem(all, member)
     if hold then
-      tx:hdel(keys.budget_holds(tx, id), member)
+      tx:hdel(texts, member)
       if alike[hold] == nil then order[#order + 1] = hold end
       alike[hold], count = (alike[hold] or 0) + 1, count + 1
     end
@@ -129,15 +130,21 @@ function holds.drop_holders(tx, path, members)
   return count
 end
 
--- Enters a holder until a deadline, after which its execution is asked for. A fresh one was never entered before.
--- `hold` is what it holds, as `holds.text` packs it.
-function holds.enter(tx, id, member, deadline, hold, fresh)
-  local set = budget.set(id)
-  if fresh or tx:zscore(keys.holders(tx, set), member) == nil then
-    tx:zadd(keys.holders(tx, set), deadline, member)
-    if deadline < holders.open_ended then holders.watch(tx, set, deadline) end
+-- Enters holders until their deadlines (`expires_at`), after which their executions are asked for. A fresh one was
+-- never entered before. `hold` is what each of them holds, as `holds.text` packs it.
+function holds.enter(tx, id, entering, hold)
+  local set, first = budget.set(id), holders.open_ended
+  local all, texts = keys.holders(tx, set), keys.budget_holds(tx, id)
+  for i = 1, #entering do
+    local one = entering[i]
+    local member, deadline = one.member or holders.member(one), one.expires_at
+    if one.fresh or tx:zscore(all, member) == nil then
+      tx:zadd(all, deadline, member)
+      if deadline < first then first = deadline end
+    end
+    tx:hput(texts, member, hold)
   end
-  tx:hput(keys.budget_holds(tx, id), member, hold)
+  if first < holders.open_ended then holders.watch(tx, set, first) end
 end
 
 -- How much of the amounts the holder's own holds cover: its estimate first, then its reservations in their order.

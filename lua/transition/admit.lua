@@ -14,16 +14,16 @@ local spec = require "record.spec"
 local admit = {}
 
 local format = string.format
+local nothing = {}
 
 -- An execution that asks for what is `named` ({ quotas, budgets }), under the id of the lease it would get. `v` are the
 -- values of a plain record, with its input.
 function admit.asker(id, lease_id, grants, score, named, bytes, v, input)
   return {
     execution_id = id, holder_id = lease_id, expires_at = holders.open_ended, fresh = true, number = (grants or 0) + 1,
-    score = score, named = named, entered = {}, bytes = bytes, v = v, input = input,
-    -- Set while it asks, and by its claim.
-    key = nil, weight = nil, estimate = nil, set = nil, member = nil, admitted = nil, wall = nil, refused = nil,
-    undecided = nil, keep = nil, place = nil, turn = nil, queue = nil,
+    score = score, named = named, entered = nothing, bytes = bytes, v = v, input = input,
+    -- Set while it asks, and by its claim; what is rare is not among them.
+    member = nil, admitted = nil, place = nil, turn = nil, queue = nil,
   }
 end
 
@@ -58,10 +58,7 @@ local function ready_to_ask(asking, field, id_of, id, turn, asks)
       for _, ref in ipairs(one.named[field]) do
         if ref[id_of] == id then
           seen = seen + 1
-          if seen == turn then
-            one.admitted, one.wall = nil, nil
-            if asks(one, ref) then open[#open + 1] = one end
-          end
+          if seen == turn and asks(one, ref) then open[#open + 1] = one end
         end
       end
       again = again or seen > turn
@@ -98,50 +95,103 @@ local function budget_refused(_, one)
   }
 end
 
--- Notes what was said. `answer` is nil when nothing could be asked, and false when there is nothing of that id.
-local function note(asked, answer, id, reason, id_of, facts)
-  for _, one in ipairs(asked) do
-    if answer == false then
-      refuse(one, reason, { [id_of] = id, problem = "not found" })
-    elseif one.admitted and answer then
-      one.entered[#one.entered + 1] = one.set
-      local kept = answer ~= true and quota.kept_set(answer, one.key)
-      if kept then
-        one.keep = one.keep or {}
-        one.keep[#one.keep + 1] = kept
-      end
-    elseif one.wall and answer then
-      refuse(one, reason, facts(id, one))
-    else
-      one.undecided = true
-    end
+local function visit_quota(tx, id, asked, same) return ask.quota(tx, id, asked, same) or false end
+
+-- What is asked: quotas first.
+local quotas = {
+  field = "quotas", id_of = "quota_id", route_of = "route_of_quota", reason = "waiting_for_quota", asks = asks_quota,
+  visit = visit_quota, facts = quota_refused,
+}
+local budgets = {
+  field = "budgets", id_of = "budget_id", route_of = "route_of_budget", reason = "waiting_for_budget",
+  asks = asks_budget, visit = ask.budget, facts = budget_refused,
+}
+
+-- Notes with one that was not let in what was said. `answer` is nil when nothing could be asked, and false when there
+-- is nothing of that id.
+local function note_wall(kind, one, answer, id)
+  if answer == false then
+    refuse(one, kind.reason, { [kind.id_of] = id, problem = "not found" })
+  elseif one.wall and answer then
+    refuse(one, kind.reason, kind.facts(id, one))
+  else
+    one.undecided = true
   end
 end
 
-local function visit_quota(tx, id, asked) return ask.quota(tx, id, asked) or false end
+local function kept_set(answer, key)
+  return answer and answer ~= true and quota.kept_set(answer, key) or nil
+end
 
-local function ask_all(tx, asking, field, id_of, asks, route_of, visit, reason, facts)
-  for _, id in ipairs(named(asking, field, id_of)) do
+-- A list with one more.
+local function with(list, item)
+  local longer = { unpack(list) }
+  longer[#longer + 1] = item
+  return longer
+end
+
+local function ask_one_by_one(tx, kind, asking)
+  for _, id in ipairs(named(asking, kind.field, kind.id_of)) do
     local turn, again = 1, true
     while again do
       local open
-      open, again = ready_to_ask(asking, field, id_of, id, turn, asks)
-      if #open > 0 then note(open, tx:visit(route_of(tx, id), visit, id, open), id, reason, id_of, facts) end
+      open, again = ready_to_ask(asking, kind.field, kind.id_of, id, turn, kind.asks)
+      local answer = #open > 0 and tx:visit(tx[kind.route_of](tx, id), kind.visit, id, open)
+      for _, one in ipairs(open) do
+        if one.admitted and answer then
+          local kept = kept_set(answer, one.key)
+          one.entered, one.admitted = with(one.entered, one.set), nil
+          if kept then one.keep = with(one.keep or nothing, kept) end
+        else
+          note_wall(kind, one, answer, id)
+        end
+      end
       turn = turn + 1
     end
   end
 end
 
+-- The same for those that name the same, once. They share the list of what took them in.
+local function ask_together(tx, kind, asking, ref)
+  local id, first = ref[kind.id_of], asking[1]
+  local answer = tx:visit(tx[kind.route_of](tx, id), kind.visit, id, asking, ref)
+  kind.asks(first, ref)
+  local entered, kept, open = with(first.entered, first.set), kept_set(answer, ref.key), {}
+  local keep = kept and with(first.keep or nothing, kept)
+  for i = 1, #asking do
+    local one = asking[i]
+    if one.admitted and answer then
+      one.entered, one.admitted, open[#open + 1] = entered, nil, one
+      if keep then one.keep = keep end
+    else
+      note_wall(kind, one, answer, id)
+    end
+  end
+  return open
+end
+
+-- What all of them name, when that is the same and no more than one quota and one budget; else nil.
+local function same_of(asking)
+  local same = asking[1].named
+  if #same.quotas > 1 or #same.budgets > 1 then return nil end
+  for i = 2, #asking do
+    if asking[i].named ~= same then return nil end
+  end
+  return same
+end
+
 -- Asks every quota that is named, then every budget, the next only for what those before it let pass.
 function admit.all(tx, asking)
-  ask_all(
-    tx, asking, "quotas", "quota_id", asks_quota,
-    tx.route_of_quota, visit_quota, "waiting_for_quota", quota_refused
-  )
-  ask_all(
-    tx, asking, "budgets", "budget_id", asks_budget,
-    tx.route_of_budget, ask.budget, "waiting_for_budget", budget_refused
-  )
+  local same = same_of(asking)
+  if same == nil then
+    ask_one_by_one(tx, quotas, asking)
+    ask_one_by_one(tx, budgets, asking)
+    return
+  end
+  local ref, open = same.quotas[1], asking
+  if ref then open = ask_together(tx, quotas, open, ref) end
+  ref = same.budgets[1]
+  if ref and #open > 0 then ask_together(tx, budgets, open, ref) end
 end
 
 -- Notes with a record what took it in. It starts in the same plan.

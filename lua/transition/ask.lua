@@ -37,11 +37,22 @@ local function decide(tx, k, c)
   c.wall = { part = use.part, used = use.used, limit = use.limit, next_at = next_at }
 end
 
--- Asks a quota for executions, in order. Answers the quota; nil when there is none, and nothing is said then.
-function ask.quota(tx, id, candidates)
+-- Asks a quota for executions, in order. `same` is the reference of all of them when they share one. Answers the quota;
+-- nil when there is none, and nothing is said then.
+function ask.quota(tx, id, candidates, same)
   local q = quota.load(tx, id)
   if q == nil then return nil end
   local known, order = {}, {}
+  if same then
+    local digest, weight = quota.digest(same.key), same.weight or 1
+    local k = room.load(tx, q, digest, same.key, true)
+    if room.admit_all(tx, k, candidates, weight) then
+      room.save(tx, k, true)
+      return q
+    end
+    for _, c in ipairs(candidates) do c.key, c.weight = same.key, weight end
+    k.asking, known[digest], order[1] = {}, k, k
+  end
   for _, c in ipairs(candidates) do
     local digest = quota.digest(c.key)
     local k = known[digest]
@@ -90,11 +101,6 @@ local function in_the_way(path, amounts)
   if budget.overflow(path, amounts, "estimate") then return nothing, "hard" end
 end
 
-local function let_in(tx, id, c, hold)
-  budget_holds.enter(tx, id, holders.member(c), c.expires_at, hold, c.fresh)
-  c.admitted = true
-end
-
 -- Plans a candidate's hold, or says what is in the way; nothing is held then.
 local function admit(tx, path, c)
   local b, estimate = path[1], c.estimate or nothing
@@ -104,8 +110,9 @@ local function admit(tx, path, c)
   end
   local wrong, kind = in_the_way(path, estimate)
   if wrong == nil then
-    let_in(tx, b.id, c, budget_holds.text(estimate, nothing))
+    budget_holds.enter(tx, b.id, { c }, budget_holds.text(estimate, nothing))
     budget.hold(path, estimate, 1)
+    c.admitted = true
     return
   end
   if wrong.budget then budget.note_refusal(tx, wrong, kind) end
@@ -116,23 +123,27 @@ end
 -- false, with nothing planned, when they have to be asked for one by one.
 local function admit_together(tx, path, candidates)
   local estimate = candidates[1].estimate
-  for _, c in ipairs(candidates) do
+  for i = 1, #candidates do
+    local c = candidates[i]
     if not c.fresh or c.estimate ~= estimate then return false end
   end
   estimate = estimate or nothing
   local sum = budget_holds.times(estimate, #candidates)
   if in_the_way(path, sum) then return false end
-  local hold = budget_holds.text(estimate, nothing)
-  for _, c in ipairs(candidates) do let_in(tx, path[1].id, c, hold) end
+  budget_holds.enter(tx, path[1].id, candidates, budget_holds.text(estimate, nothing))
   budget.hold(path, sum, 1)
+  for i = 1, #candidates do candidates[i].admitted = true end
   return true
 end
 
--- Asks a budget for executions, in order. Answers false when there is none, and nothing is said then.
-function ask.budget(tx, id, candidates)
+-- Asks a budget for executions, in order; `same` as above. Answers false when there is none, and nothing is said then.
+function ask.budget(tx, id, candidates, same)
   local path = budget.path(tx, id)
   if path == nil then return false end
   if #candidates == 0 then return true end
+  if same then
+    for i = 1, #candidates do candidates[i].estimate = same.estimate end
+  end
   if not admit_together(tx, path, candidates) then
     for _, c in ipairs(candidates) do admit(tx, path, c) end
   end

@@ -9,53 +9,67 @@ local room = require "index.room"
 
 local give_back = {}
 
--- The quota or its key is gone: only the holder is left to go.
-local function leave_alone(tx, id, item)
-  local key, member = keys.holders(tx, holds.of_quota(id, item.key_digest)), holders.member(item)
-  if tx:zscore(key, member) == nil then return false end
-  tx:zrem(key, member)
-  return true
+-- Holders without those that are listed twice, as members of their set.
+local function members_of(items)
+  local members, seen, n = {}, {}, 0
+  for i = 1, #items do
+    local member = holders.member(items[i])
+    if not seen[member] then
+      n = n + 1
+      seen[member], members[n] = true, member
+    end
+  end
+  return members
+end
+
+-- The quota or its key is gone: only the holders are left to go.
+local function leave_alone(tx, set, items)
+  local key, members, count = keys.holders(tx, set), members_of(items), 0
+  for i, score in ipairs(tx:zscores(key, members)) do
+    if score then
+      tx:zrem(key, members[i])
+      count = count + 1
+    end
+  end
+  return count
 end
 
 -- Takes holders out of a quota, those that never ran (`unused`) with what their start took. Answers how many there
 -- were.
 function give_back.quota(tx, id, items)
-  local q = quota.load(tx, id)
-  local known, order, count = {}, {}, 0
-  for _, item in ipairs(items) do
-    local k = known[item.key_digest]
-    if k == nil then
-      k = q and room.load(tx, q, item.key_digest) or false
-      known[item.key_digest] = k
-    end
-    local left
-    if k then
-      left = room.leave(tx, k, holders.member(item), item.unused)
-      if left and not k.touched then
-        k.touched, order[#order + 1] = true, k
+  local q, digests, count = quota.load(tx, id), {}, 0
+  local digest, of_key, by_key = nil, nil, {}
+  for i = 1, #items do
+    local item = items[i]
+    if item.key_digest ~= digest then
+      digest = item.key_digest
+      of_key = by_key[digest]
+      if of_key == nil then
+        of_key = {}
+        by_key[digest], digests[#digests + 1] = of_key, digest
       end
-    else
-      left = leave_alone(tx, id, item)
     end
-    if left then count = count + 1 end
+    of_key[#of_key + 1] = item
   end
-  for _, k in ipairs(order) do room.save(tx, k) end
+  for _, one in ipairs(digests) do
+    local k, left = q and room.load(tx, q, one), nil
+    if k then
+      left = room.leave(tx, k, by_key[one])
+      if left > 0 then room.save(tx, k) end
+    else
+      left = leave_alone(tx, holds.of_quota(id, one), by_key[one])
+    end
+    count = count + left
+  end
   return count
 end
 
 -- Drops what holders hold against a budget, their reservations included. Answers how many held something.
 function give_back.budget(tx, id, items)
-  local path = budget.path(tx, id)
+  local path, members = budget.path(tx, id), members_of(items)
   if path == nil then
-    for _, item in ipairs(items) do tx:zrem(keys.holders(tx, budget.set(id)), holders.member(item)) end
+    for _, member in ipairs(members) do tx:zrem(keys.holders(tx, budget.set(id)), member) end
     return 0
-  end
-  local members, seen = {}, {}
-  for _, item in ipairs(items) do
-    local member = holders.member(item)
-    if not seen[member] then
-      seen[member], members[#members + 1] = true, member
-    end
   end
   if #members == 0 then return 0 end
   local count = budget_holds.drop_holders(tx, path, members)

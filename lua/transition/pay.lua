@@ -26,16 +26,21 @@ end
 
 -- What is owed to one quota or budget, or to the executions of one partition, in the order in which it was first owed.
 local function grouped(tx, debts)
-  local groups, known = {}, {}
-  for _, debt in ipairs(debts) do
-    local owner = parts_of(debt.set)
-    debt.key_digest = owner[3]
-    local to = debt.what == "call" and tx:route_of_execution(debt.execution_id) or owner[2]
-    local group = known[to]
-    if group == nil then
-      group = { what = debt.what == "call" and "call" or owner[1], id = owner[2], route = to, items = {} }
-      known[to], groups[#groups + 1] = group, group
+  local groups, known, set, owner, group = {}, {}, nil, nil, nil
+  for i = 1, #debts do
+    local debt = debts[i]
+    local called = debt.what == "call"
+    if called or debt.set ~= set then
+      owner = parts_of(debt.set)
+      local to = called and tx:route_of_execution(debt.execution_id) or owner[2]
+      group = known[to]
+      if group == nil then
+        group = { what = called and "call" or owner[1], id = owner[2], route = to, items = {} }
+        known[to], groups[#groups + 1] = group, group
+      end
+      set = not called and debt.set or nil
     end
+    debt.key_digest = owner[3]
     group.items[#group.items + 1] = debt
   end
   return groups

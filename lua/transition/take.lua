@@ -91,7 +91,7 @@ end
 -- Leases one that was let in. What let it in gets it back should this not be written.
 local function start_admitted(tx, claim, one)
   local a, id = claim.a, one.execution_id
-  tx:hedge(one.entered, id, one.holder_id)
+  tx:hedge(one)
   if one.v and one.keep == nil then
     local record, wake = plain.start_admitted(tx, one, a, a.attempt_ids[one.place])
     return { task = { id, record, one.input, false }, wake = wake, bytes = one.bytes }

@@ -7750,6 +7750,7 @@ pub const COMMANDS: &[&str] = &[
     "ZADD",
     "ZCARD",
     "ZCOUNT",
+    "ZMSCORE",
     "ZRANGE",
     "ZRANK",
     "ZREM",

@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 55, hash = "5d594ab67cfd2b6754f31251828c13e7d6d3c439872adf7a4b914faeadfd71e4" }
+local LIBRARY = { number = 56, hash = "6f122573e95b8dc9963ff7f7f7fd05470b6e52ddb99bf17ccf1d37c249ccb619" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -1452,7 +1452,7 @@ local owners, first_owner, last_owner = 0, 0, 0
 -- of finished operations.
 local debts, debt_count, debt_settled = {}, 0, 0
 -- What is owed in case that the writes of an operation fail: what it took elsewhere for something that then does not
--- happen.
+-- happen. Each is three entries: who was let in, and the place and the time of its operation.
 local hedges, hedge_count, hedge_settled = {}, 0, 0
 
 -- True when the running operation has planned a command of this key.
@@ -1785,6 +1785,18 @@ function Tx:zscore(key, member)
     if score == false then return nil end
   end
   return tonumber(self:read("ZSCORE", key, member) or nil)
+end
+
+-- The scores of several members, in this order; an absent one is false.
+function Tx:zscores(key, members)
+  local scores = {}
+  if last[key] or #members == 0 then
+    for i = 1, #members do scores[i] = self:zscore(key, members[i]) or false end
+    return scores
+  end
+  local found = self:read("ZMSCORE", key, unpack(members))
+  for i = 1, #members do scores[i] = found[i] and tonumber(found[i]) or false end
+  return scores
 end
 
 function Tx:zadd(key, score, member)
@@ -2150,9 +2162,15 @@ local function lose(self, answer)
   end
   -- What the running operation owes is dropped with it.
   debt_count = debt_settled
-  for i = 1, hedge_settled do
-    debt_count = debt_count + 1
-    debts[debt_count] = hedges[i]
+  for i = 1, hedge_settled, 3 do
+    local one, at, now = hedges[i], hedges[i + 1], hedges[i + 2]
+    for _, set in ipairs(one.entered) do
+      debt_count = debt_count + 1
+      debts[debt_count] = {
+        what = "release", set = set, execution_id = one.execution_id, holder_id = one.holder_id, unused = true,
+        at = at, home = self.route, now = now,
+      }
+    end
   end
   debt_settled = debt_count
   event_count, event_settled = event_done, event_done
@@ -2260,26 +2278,23 @@ function Tx:visit(route, work, ...)
   if fine then return answer end
 end
 
-local function debt_of(self, what, set, execution_id, holder_id, unused)
-  return {
-    what = what, set = set, execution_id = execution_id, holder_id = holder_id, unused = unused,
-    at = self.at, home = self.route, now = self.now, key_digest = nil, void = nil,
-  }
-end
-
 -- The running operation owes something to another partition of the same store: a set the release of a holder that
 -- perhaps never ran (`release`), or an execution the call of a quota (`call`).
 function Tx:owe(what, set, execution_id, holder_id, unused)
   debt_count = debt_count + 1
-  debts[debt_count] = debt_of(self, what, set, execution_id, holder_id, unused)
+  -- Few owe what was never used, or turn out to owe nothing (`void`).
+  local debt = {
+    what = what, set = set, execution_id = execution_id, holder_id = holder_id, at = self.at, home = self.route,
+    now = self.now, key_digest = nil,
+  }
+  if unused then debt.unused = true end
+  debts[debt_count] = debt
 end
 
--- These sets let an execution in that starts now: they get it back if that cannot be written.
-function Tx:hedge(sets, execution_id, holder_id)
-  for i = 1, #sets do
-    hedge_count = hedge_count + 1
-    hedges[hedge_count] = debt_of(self, "release", sets[i], execution_id, holder_id, true)
-  end
+-- The sets that `one` has `entered` let it in, and it starts now: they get it back if that cannot be written.
+function Tx:hedge(one)
+  hedges[hedge_count + 1], hedges[hedge_count + 2], hedges[hedge_count + 3] = one, self.at, self.now
+  hedge_count = hedge_count + 3
 end
 
 -- How much finished operations owe.
@@ -2293,10 +2308,14 @@ end
 
 -- The debts of finished operations whose writes are done. From here on they are the caller's to pay.
 function Tx:settle_debts()
-  local list = {}
+  local list, n = {}, 0
   self:flush_all()
   for i = 1, debt_settled do
-    if not debts[i].void then list[#list + 1] = debts[i] end
+    local debt = debts[i]
+    if not debt.void then
+      n = n + 1
+      list[n] = debt
+    end
     debts[i] = false
   end
   debt_count, debt_settled = 0, 0
@@ -6431,10 +6450,9 @@ end
 
 -- A key that was saved before in this list, as it is now: nothing is decided yet.
 local function again(k)
-  k.enters, k.entered, k.leaves, k.left, k.waits, k.calls, k.absent = {}, {}, {}, {}, {}, {}, {}
+  k.enters, k.entered, k.leaves, k.started, k.weighed, k.waits, k.calls, k.absent = {}, {}, {}, {}, {}, {}, {}, {}
   k.called_passed, k.rate_passed, k.weighted_passed, k.reweighed, k.next_at, k.head_at, k.standing, k.front =
     nil, nil, nil, nil, nil, nil, nil, nil
-  k.touched = nil
   return k
 end
 
@@ -6449,7 +6467,7 @@ function room.load(tx, q, digest, key, fresh)
   local k = {
     q = q, digest = digest, fresh = was == nil, was = was or {}, set = set, now = tx.now,
     -- What has been decided in this call and is written by room.save.
-    enters = {}, entered = {}, leaves = {}, left = {}, waits = {}, calls = {}, absent = {},
+    enters = {}, entered = {}, leaves = {}, started = {}, weighed = {}, waits = {}, calls = {}, absent = {},
   }
   was = k.was
   k.key, k.tat, k.throttled, k.wake, k.called_at = was.key or key, was.tat, was.throttled, was.wake, was.called_at
@@ -6653,6 +6671,43 @@ function room.admit(tx, k, candidate)
   if not candidate.fresh then k.entered[candidate.member] = true end
 end
 
+-- How many more of a weight a key has room for.
+local function room_for(tx, k, weight)
+  local d, most = k.q.definition, math.huge
+  if k.throttled and k.throttled > tx.now then return 0 end
+  if d.rate then
+    if d.rate.mode == "smooth" then
+      most = (k.tat == nil or k.tat <= tx.now) and 1 or 0
+    else
+      most = d.rate.limit - k.starts
+    end
+  end
+  if d.concurrency then most = math.min(most, d.concurrency - k.held) end
+  if d.weighted and weight > 0 then most = math.min(most, (d.weighted.limit - k.sum) / weight) end
+  return most
+end
+
+-- Admits candidates that were never asked for, each with this weight, when nobody waits and there is room for all of
+-- them. False, with nothing decided, when each has to be decided about.
+function room.admit_all(tx, k, candidates, weight)
+  local n = #candidates
+  if k.called_at or k.waiting + k.too_large > 0 or room_for(tx, k, weight) < n then return false end
+  for i = 1, n do
+    local c = candidates[i]
+    if not c.fresh or c.expires_at <= tx.now then return false end
+  end
+  for i = 1, n do
+    local c = candidates[i]
+    c.member, c.admitted = holders.member(c), true
+    if k.weighted then c.weight = weight end
+  end
+  count(tx, k, weight * n)
+  k.held = k.held + n - 1
+  if k.starts then k.starts = k.starts + n - 1 end
+  k.enters = candidates
+  return true
+end
+
 -- Refused: it waits in the order of its score. What can never pass waits for another definition.
 function room.wait(k, candidate, next_at)
   local never = room.never(k, candidate.weight)
@@ -6679,22 +6734,33 @@ local function unweigh(tx, k, member)
   return true
 end
 
--- A holder leaves; answers whether it was there. One that never ran gives its start and its weight back.
-function room.leave(tx, k, member, unused)
-  if k.left[member] or not room.holds(tx, k, member) then return false end
-  local gone = { member = member }
-  k.left[member], k.leaves[#k.leaves + 1], k.held = true, gone, k.held - 1
-  if not unused then return true end
+-- One that never ran gives its start and its weight back.
+local function undo_start(tx, k, member)
   local d = k.q.definition
   local at = d.rate and tx:zscore(k.rate, member)
   if at then
-    gone.started = true
+    k.started[#k.started + 1] = member
     if at > tx.now - d.rate.window_ms then k.starts = k.starts - 1 end
     -- The step of the last start alone can be undone: those after it were spaced from each other.
     if d.rate.mode == "smooth" and k.tat == at + math.ceil(d.rate.window_ms / d.rate.limit) then k.tat = at end
   end
-  if d.weighted then gone.weighed = unweigh(tx, k, member) end
-  return true
+  if d.weighted and unweigh(tx, k, member) then k.weighed[#k.weighed + 1] = member end
+end
+
+-- Holders leave; answers how many of them were there.
+function room.leave(tx, k, items)
+  local members, leaves, left = {}, k.leaves, {}
+  for i = 1, #items do members[i] = holders.member(items[i]) end
+  local scores = tx:zscores(k.holders, members)
+  for i = 1, #members do
+    local member = members[i]
+    if scores[i] and not left[member] then
+      left[member], leaves[#leaves + 1] = true, member
+      if items[i].unused then undo_start(tx, k, member) end
+    end
+  end
+  k.held = k.held - #leaves
+  return #leaves
 end
 
 -- Sets what an entry in the window really weighed, however much that is; answers whether there is one.
@@ -6796,30 +6862,31 @@ local function leave_line(tx, k, id)
 end
 
 local function write_holders(tx, k)
-  local d, first = k.q.definition, nil
-  for _, gone in ipairs(k.leaves) do
-    tx:zrem(k.holders, gone.member)
-    if gone.started then tx:zrem(k.rate, gone.member) end
-    if gone.weighed then
-      tx:zrem(k.weighted, gone.member)
-      tx:hdel(k.weights, gone.member)
-    end
+  local d, first = k.q.definition, holders.open_ended
+  for i = 1, #k.leaves do tx:zrem(k.holders, k.leaves[i]) end
+  for _, member in ipairs(k.started) do tx:zrem(k.rate, member) end
+  for _, member in ipairs(k.weighed) do
+    tx:zrem(k.weighted, member)
+    tx:hdel(k.weights, member)
   end
-  for _, c in ipairs(k.enters) do
-    tx:zadd(k.holders, c.expires_at, c.member)
-    if c.expires_at < holders.open_ended then first = math.min(first or c.expires_at, c.expires_at) end
-    if d.rate then
-      tx:zadd(k.rate, tx.now, c.member)
-      k.newest = { score = tx.now }
-    end
+  local set, now, lines = k.holders, tx.now, k.called_at or k.waiting + k.too_large > 0
+  for i = 1, #k.enters do
+    local c = k.enters[i]
+    local member, deadline = c.member, c.expires_at
+    tx:zadd(set, deadline, member)
+    if deadline < first then first = deadline end
+    if d.rate then tx:zadd(k.rate, now, member) end
     if d.weighted then
-      tx:zadd(k.weighted, tx.now, c.member)
-      tx:hput(k.weights, c.member, c.weight)
-      k.heaviest = { score = tx.now }
+      tx:zadd(k.weighted, now, member)
+      tx:hput(k.weights, member, c.weight)
     end
-    leave_line(tx, k, c.execution_id)
+    if lines then leave_line(tx, k, c.execution_id) end
   end
-  if first then holders.watch(tx, k.set, first) end
+  if #k.enters > 0 then
+    if d.rate then k.newest = { score = now } end
+    if d.weighted then k.heaviest = { score = now } end
+    if first < holders.open_ended then holders.watch(tx, k.set, first) end
+  end
 end
 
 local function write_lines(tx, k)
@@ -7556,12 +7623,13 @@ end
 -- one step.
 function holds.drop_holders(tx, path, members)
   local id, count, alike, order = path[1].id, 0, {}, {}
-  local stored = tx:hmget(keys.budget_holds(tx, id), members)
-  for i, member in ipairs(members) do
-    tx:zrem(keys.holders(tx, budget.set(id)), member)
-    local hold = stored[i]
+  local all, texts = keys.holders(tx, budget.set(id)), keys.budget_holds(tx, id)
+  local stored = tx:hmget(texts, members)
+  for i = 1, #members do
+    local member, hold = members[i], stored[i]
+    tx:zrem(all, member)
     if hold then
-      tx:hdel(keys.budget_holds(tx, id), member)
+      tx:hdel(texts, member)
       if alike[hold] == nil then order[#order + 1] = hold end
       alike[hold], count = (alike[hold] or 0) + 1, count + 1
     end
@@ -7574,15 +7642,21 @@ function holds.drop_holders(tx, path, members)
   return count
 end
 
--- Enters a holder until a deadline, after which its execution is asked for. A fresh one was never entered before.
--- `hold` is what it holds, as `holds.text` packs it.
-function holds.enter(tx, id, member, deadline, hold, fresh)
-  local set = budget.set(id)
-  if fresh or tx:zscore(keys.holders(tx, set), member) == nil then
-    tx:zadd(keys.holders(tx, set), deadline, member)
-    if deadline < holders.open_ended then holders.watch(tx, set, deadline) end
+-- Enters holders until their deadlines (`expires_at`), after which their executions are asked for. A fresh one was
+-- never entered before. `hold` is what each of them holds, as `holds.text` packs it.
+function holds.enter(tx, id, entering, hold)
+  local set, first = budget.set(id), holders.open_ended
+  local all, texts = keys.holders(tx, set), keys.budget_holds(tx, id)
+  for i = 1, #entering do
+    local one = entering[i]
+    local member, deadline = one.member or holders.member(one), one.expires_at
+    if one.fresh or tx:zscore(all, member) == nil then
+      tx:zadd(all, deadline, member)
+      if deadline < first then first = deadline end
+    end
+    tx:hput(texts, member, hold)
   end
-  tx:hput(keys.budget_holds(tx, id), member, hold)
+  if first < holders.open_ended then holders.watch(tx, set, first) end
 end
 
 -- How much of the amounts the holder's own holds cover: its estimate first, then its reservations in their order.
@@ -9668,11 +9742,22 @@ local function decide(tx, k, c)
   c.wall = { part = use.part, used = use.used, limit = use.limit, next_at = next_at }
 end
 
--- Asks a quota for executions, in order. Answers the quota; nil when there is none, and nothing is said then.
-function ask.quota(tx, id, candidates)
+-- Asks a quota for executions, in order. `same` is the reference of all of them when they share one. Answers the quota;
+-- nil when there is none, and nothing is said then.
+function ask.quota(tx, id, candidates, same)
   local q = quota.load(tx, id)
   if q == nil then return nil end
   local known, order = {}, {}
+  if same then
+    local digest, weight = quota.digest(same.key), same.weight or 1
+    local k = room.load(tx, q, digest, same.key, true)
+    if room.admit_all(tx, k, candidates, weight) then
+      room.save(tx, k, true)
+      return q
+    end
+    for _, c in ipairs(candidates) do c.key, c.weight = same.key, weight end
+    k.asking, known[digest], order[1] = {}, k, k
+  end
   for _, c in ipairs(candidates) do
     local digest = quota.digest(c.key)
     local k = known[digest]
@@ -9721,11 +9806,6 @@ local function in_the_way(path, amounts)
   if budget.overflow(path, amounts, "estimate") then return nothing, "hard" end
 end
 
-local function let_in(tx, id, c, hold)
-  budget_holds.enter(tx, id, holders.member(c), c.expires_at, hold, c.fresh)
-  c.admitted = true
-end
-
 -- Plans a candidate's hold, or says what is in the way; nothing is held then.
 local function admit(tx, path, c)
   local b, estimate = path[1], c.estimate or nothing
@@ -9735,8 +9815,9 @@ local function admit(tx, path, c)
   end
   local wrong, kind = in_the_way(path, estimate)
   if wrong == nil then
-    let_in(tx, b.id, c, budget_holds.text(estimate, nothing))
+    budget_holds.enter(tx, b.id, { c }, budget_holds.text(estimate, nothing))
     budget.hold(path, estimate, 1)
+    c.admitted = true
     return
   end
   if wrong.budget then budget.note_refusal(tx, wrong, kind) end
@@ -9747,23 +9828,27 @@ end
 -- false, with nothing planned, when they have to be asked for one by one.
 local function admit_together(tx, path, candidates)
   local estimate = candidates[1].estimate
-  for _, c in ipairs(candidates) do
+  for i = 1, #candidates do
+    local c = candidates[i]
     if not c.fresh or c.estimate ~= estimate then return false end
   end
   estimate = estimate or nothing
   local sum = budget_holds.times(estimate, #candidates)
   if in_the_way(path, sum) then return false end
-  local hold = budget_holds.text(estimate, nothing)
-  for _, c in ipairs(candidates) do let_in(tx, path[1].id, c, hold) end
+  budget_holds.enter(tx, path[1].id, candidates, budget_holds.text(estimate, nothing))
   budget.hold(path, sum, 1)
+  for i = 1, #candidates do candidates[i].admitted = true end
   return true
 end
 
--- Asks a budget for executions, in order. Answers false when there is none, and nothing is said then.
-function ask.budget(tx, id, candidates)
+-- Asks a budget for executions, in order; `same` as above. Answers false when there is none, and nothing is said then.
+function ask.budget(tx, id, candidates, same)
   local path = budget.path(tx, id)
   if path == nil then return false end
   if #candidates == 0 then return true end
+  if same then
+    for i = 1, #candidates do candidates[i].estimate = same.estimate end
+  end
   if not admit_together(tx, path, candidates) then
     for _, c in ipairs(candidates) do admit(tx, path, c) end
   end
@@ -9786,53 +9871,67 @@ local room = require "index.room"
 
 local give_back = {}
 
--- The quota or its key is gone: only the holder is left to go.
-local function leave_alone(tx, id, item)
-  local key, member = keys.holders(tx, holds.of_quota(id, item.key_digest)), holders.member(item)
-  if tx:zscore(key, member) == nil then return false end
-  tx:zrem(key, member)
-  return true
+-- Holders without those that are listed twice, as members of their set.
+local function members_of(items)
+  local members, seen, n = {}, {}, 0
+  for i = 1, #items do
+    local member = holders.member(items[i])
+    if not seen[member] then
+      n = n + 1
+      seen[member], members[n] = true, member
+    end
+  end
+  return members
+end
+
+-- The quota or its key is gone: only the holders are left to go.
+local function leave_alone(tx, set, items)
+  local key, members, count = keys.holders(tx, set), members_of(items), 0
+  for i, score in ipairs(tx:zscores(key, members)) do
+    if score then
+      tx:zrem(key, members[i])
+      count = count + 1
+    end
+  end
+  return count
 end
 
 -- Takes holders out of a quota, those that never ran (`unused`) with what their start took. Answers how many there
 -- were.
 function give_back.quota(tx, id, items)
-  local q = quota.load(tx, id)
-  local known, order, count = {}, {}, 0
-  for _, item in ipairs(items) do
-    local k = known[item.key_digest]
-    if k == nil then
-      k = q and room.load(tx, q, item.key_digest) or false
-      known[item.key_digest] = k
-    end
-    local left
-    if k then
-      left = room.leave(tx, k, holders.member(item), item.unused)
-      if left and not k.touched then
-        k.touched, order[#order + 1] = true, k
+  local q, digests, count = quota.load(tx, id), {}, 0
+  local digest, of_key, by_key = nil, nil, {}
+  for i = 1, #items do
+    local item = items[i]
+    if item.key_digest ~= digest then
+      digest = item.key_digest
+      of_key = by_key[digest]
+      if of_key == nil then
+        of_key = {}
+        by_key[digest], digests[#digests + 1] = of_key, digest
       end
-    else
-      left = leave_alone(tx, id, item)
     end
-    if left then count = count + 1 end
+    of_key[#of_key + 1] = item
   end
-  for _, k in ipairs(order) do room.save(tx, k) end
+  for _, one in ipairs(digests) do
+    local k, left = q and room.load(tx, q, one), nil
+    if k then
+      left = room.leave(tx, k, by_key[one])
+      if left > 0 then room.save(tx, k) end
+    else
+      left = leave_alone(tx, holds.of_quota(id, one), by_key[one])
+    end
+    count = count + left
+  end
   return count
 end
 
 -- Drops what holders hold against a budget, their reservations included. Answers how many held something.
 function give_back.budget(tx, id, items)
-  local path = budget.path(tx, id)
+  local path, members = budget.path(tx, id), members_of(items)
   if path == nil then
-    for _, item in ipairs(items) do tx:zrem(keys.holders(tx, budget.set(id)), holders.member(item)) end
+    for _, member in ipairs(members) do tx:zrem(keys.holders(tx, budget.set(id)), member) end
     return 0
-  end
-  local members, seen = {}, {}
-  for _, item in ipairs(items) do
-    local member = holders.member(item)
-    if not seen[member] then
-      seen[member], members[#members + 1] = true, member
-    end
   end
   if #members == 0 then return 0 end
   local count = budget_holds.drop_holders(tx, path, members)
@@ -9860,16 +9959,16 @@ local spec = require "record.spec"
 local admit = {}
 
 local format = string.format
+local nothing = {}
 
 -- An execution that asks for what is `named` ({ quotas, budgets }), under the id of the lease it would get. `v` are the
 -- values of a plain record, with its input.
 function admit.asker(id, lease_id, grants, score, named, bytes, v, input)
   return {
     execution_id = id, holder_id = lease_id, expires_at = holders.open_ended, fresh = true, number = (grants or 0) + 1,
-    score = score, named = named, entered = {}, bytes = bytes, v = v, input = input,
-    -- Set while it asks, and by its claim.
-    key = nil, weight = nil, estimate = nil, set = nil, member = nil, admitted = nil, wall = nil, refused = nil,
-    undecided = nil, keep = nil, place = nil, turn = nil, queue = nil,
+    score = score, named = named, entered = nothing, bytes = bytes, v = v, input = input,
+    -- Set while it asks, and by its claim; what is rare is not among them.
+    member = nil, admitted = nil, place = nil, turn = nil, queue = nil,
   }
 end
 
@@ -9904,10 +10003,7 @@ local function ready_to_ask(asking, field, id_of, id, turn, asks)
       for _, ref in ipairs(one.named[field]) do
         if ref[id_of] == id then
           seen = seen + 1
-          if seen == turn then
-            one.admitted, one.wall = nil, nil
-            if asks(one, ref) then open[#open + 1] = one end
-          end
+          if seen == turn and asks(one, ref) then open[#open + 1] = one end
         end
       end
       again = again or seen > turn
@@ -9944,50 +10040,103 @@ local function budget_refused(_, one)
   }
 end
 
--- Notes what was said. `answer` is nil when nothing could be asked, and false when there is nothing of that id.
-local function note(asked, answer, id, reason, id_of, facts)
-  for _, one in ipairs(asked) do
-    if answer == false then
-      refuse(one, reason, { [id_of] = id, problem = "not found" })
-    elseif one.admitted and answer then
-      one.entered[#one.entered + 1] = one.set
-      local kept = answer ~= true and quota.kept_set(answer, one.key)
-      if kept then
-        one.keep = one.keep or {}
-        one.keep[#one.keep + 1] = kept
-      end
-    elseif one.wall and answer then
-      refuse(one, reason, facts(id, one))
-    else
-      one.undecided = true
-    end
+local function visit_quota(tx, id, asked, same) return ask.quota(tx, id, asked, same) or false end
+
+-- What is asked: quotas first.
+local quotas = {
+  field = "quotas", id_of = "quota_id", route_of = "route_of_quota", reason = "waiting_for_quota", asks = asks_quota,
+  visit = visit_quota, facts = quota_refused,
+}
+local budgets = {
+  field = "budgets", id_of = "budget_id", route_of = "route_of_budget", reason = "waiting_for_budget",
+  asks = asks_budget, visit = ask.budget, facts = budget_refused,
+}
+
+-- Notes with one that was not let in what was said. `answer` is nil when nothing could be asked, and false when there
+-- is nothing of that id.
+local function note_wall(kind, one, answer, id)
+  if answer == false then
+    refuse(one, kind.reason, { [kind.id_of] = id, problem = "not found" })
+  elseif one.wall and answer then
+    refuse(one, kind.reason, kind.facts(id, one))
+  else
+    one.undecided = true
   end
 end
 
-local function visit_quota(tx, id, asked) return ask.quota(tx, id, asked) or false end
+local function kept_set(answer, key)
+  return answer and answer ~= true and quota.kept_set(answer, key) or nil
+end
 
-local function ask_all(tx, asking, field, id_of, asks, route_of, visit, reason, facts)
-  for _, id in ipairs(named(asking, field, id_of)) do
+-- A list with one more.
+local function with(list, item)
+  local longer = { unpack(list) }
+  longer[#longer + 1] = item
+  return longer
+end
+
+local function ask_one_by_one(tx, kind, asking)
+  for _, id in ipairs(named(asking, kind.field, kind.id_of)) do
     local turn, again = 1, true
     while again do
       local open
-      open, again = ready_to_ask(asking, field, id_of, id, turn, asks)
-      if #open > 0 then note(open, tx:visit(route_of(tx, id), visit, id, open), id, reason, id_of, facts) end
+      open, again = ready_to_ask(asking, kind.field, kind.id_of, id, turn, kind.asks)
+      local answer = #open > 0 and tx:visit(tx[kind.route_of](tx, id), kind.visit, id, open)
+      for _, one in ipairs(open) do
+        if one.admitted and answer then
+          local kept = kept_set(answer, one.key)
+          one.entered, one.admitted = with(one.entered, one.set), nil
+          if kept then one.keep = with(one.keep or nothing, kept) end
+        else
+          note_wall(kind, one, answer, id)
+        end
+      end
       turn = turn + 1
     end
   end
 end
 
+-- The same for those that name the same, once. They share the list of what took them in.
+local function ask_together(tx, kind, asking, ref)
+  local id, first = ref[kind.id_of], asking[1]
+  local answer = tx:visit(tx[kind.route_of](tx, id), kind.visit, id, asking, ref)
+  kind.asks(first, ref)
+  local entered, kept, open = with(first.entered, first.set), kept_set(answer, ref.key), {}
+  local keep = kept and with(first.keep or nothing, kept)
+  for i = 1, #asking do
+    local one = asking[i]
+    if one.admitted and answer then
+      one.entered, one.admitted, open[#open + 1] = entered, nil, one
+      if keep then one.keep = keep end
+    else
+      note_wall(kind, one, answer, id)
+    end
+  end
+  return open
+end
+
+-- What all of them name, when that is the same and no more than one quota and one budget; else nil.
+local function same_of(asking)
+  local same = asking[1].named
+  if #same.quotas > 1 or #same.budgets > 1 then return nil end
+  for i = 2, #asking do
+    if asking[i].named ~= same then return nil end
+  end
+  return same
+end
+
 -- Asks every quota that is named, then every budget, the next only for what those before it let pass.
 function admit.all(tx, asking)
-  ask_all(
-    tx, asking, "quotas", "quota_id", asks_quota,
-    tx.route_of_quota, visit_quota, "waiting_for_quota", quota_refused
-  )
-  ask_all(
-    tx, asking, "budgets", "budget_id", asks_budget,
-    tx.route_of_budget, ask.budget, "waiting_for_budget", budget_refused
-  )
+  local same = same_of(asking)
+  if same == nil then
+    ask_one_by_one(tx, quotas, asking)
+    ask_one_by_one(tx, budgets, asking)
+    return
+  end
+  local ref, open = same.quotas[1], asking
+  if ref then open = ask_together(tx, quotas, open, ref) end
+  ref = same.budgets[1]
+  if ref and #open > 0 then ask_together(tx, budgets, open, ref) end
 end
 
 -- Notes with a record what took it in. It starts in the same plan.
@@ -10113,7 +10262,7 @@ end
 -- Leases one that was let in. What let it in gets it back should this not be written.
 local function start_admitted(tx, claim, one)
   local a, id = claim.a, one.execution_id
-  tx:hedge(one.entered, id, one.holder_id)
+  tx:hedge(one)
   if one.v and one.keep == nil then
     local record, wake = plain.start_admitted(tx, one, a, a.attempt_ids[one.place])
     return { task = { id, record, one.input, false }, wake = wake, bytes = one.bytes }
@@ -10257,16 +10406,21 @@ end
 
 -- What is owed to one quota or budget, or to the executions of one partition, in the order in which it was first owed.
 local function grouped(tx, debts)
-  local groups, known = {}, {}
-  for _, debt in ipairs(debts) do
-    local owner = parts_of(debt.set)
-    debt.key_digest = owner[3]
-    local to = debt.what == "call" and tx:route_of_execution(debt.execution_id) or owner[2]
-    local group = known[to]
-    if group == nil then
-      group = { what = debt.what == "call" and "call" or owner[1], id = owner[2], route = to, items = {} }
-      known[to], groups[#groups + 1] = group, group
+  local groups, known, set, owner, group = {}, {}, nil, nil, nil
+  for i = 1, #debts do
+    local debt = debts[i]
+    local called = debt.what == "call"
+    if called or debt.set ~= set then
+      owner = parts_of(debt.set)
+      local to = called and tx:route_of_execution(debt.execution_id) or owner[2]
+      group = known[to]
+      if group == nil then
+        group = { what = called and "call" or owner[1], id = owner[2], route = to, items = {} }
+        known[to], groups[#groups + 1] = group, group
+      end
+      set = not called and debt.set or nil
     end
+    debt.key_digest = owner[3]
     group.items[#group.items + 1] = debt
   end
   return groups
@@ -14983,7 +15137,8 @@ define.fn {
       local holder = holds.of_holder(tx, b.id, member)
       if holder == nil then
         -- Nobody admitted it here. Its lease may have ended by now, so it is asked for soon.
-        holds.enter(tx, b.id, member, tx.now + limits.reservation_asked_after_ms, holds.text({}, {}))
+        local entering = { member = member, expires_at = tx.now + limits.reservation_asked_after_ms }
+        holds.enter(tx, b.id, { entering }, holds.text({}, {}))
         holder = { amounts = {}, reservations = {} }
       end
       if #holder.reservations >= limits.reservations_per_holder_max then

@@ -6,7 +6,7 @@ use super::source::{Module, Source};
 use super::tokens::{Kind, tokens};
 
 /// Commands that read.
-const READS: [&str; 16] = [
+const READS: [&str; 17] = [
     "TIME",
     "EXISTS",
     "HGET",
@@ -16,6 +16,7 @@ const READS: [&str; 16] = [
     "HEXISTS",
     "GET",
     "ZSCORE",
+    "ZMSCORE",
     "ZCARD",
     "ZCOUNT",
     "ZRANK",

@@ -106,6 +106,19 @@ impl Session<'_> {
         Ok(())
     }
 
+    pub(super) fn zmscore(&mut self, args: &[&[u8]]) -> Result<(), Failure> {
+        let zset = self.tables.zset(args[1])?;
+        self.reply.array(args.len() - 2);
+        for member in &args[2..] {
+            let score = zset.as_ref().map(|zset| self.tables.score(zset.id, member)).transpose()?.flatten();
+            match score {
+                None => self.reply.nil(),
+                Some(score) => self.reply.bulk(format_double(score).as_bytes()),
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn zcard(&mut self, args: &[&[u8]]) -> Result<(), Failure> {
         let len = self.tables.zset(args[1])?.map_or(0, |zset| zset.len);
         self.reply.integer(len as i64);

@@ -94,6 +94,8 @@ async fn sorted_sets() {
         ("ZSCORE z b", "2.5"),
         ("ZSCORE z n", "-5"),
         ("ZSCORE z none", "false"),
+        ("ZMSCORE z n none b", "[-5 false 2.5]"),
+        ("ZMSCORE none a b", "[false false]"),
         ("ZRANK z n", "#0"),
         ("ZRANK z d", "#4"),
         ("ZRANK z none", "false"),
@@ -153,6 +155,7 @@ async fn sorted_sets() {
         ("ZRANGE h 0 1 BYSCORE", WRONG),
         ("ZCARD h", WRONG),
         ("ZSCORE h a", WRONG),
+        ("ZMSCORE h a", WRONG),
         ("ZRANK h a", WRONG),
         ("ZCOUNT h 0 1", WRONG),
     ])

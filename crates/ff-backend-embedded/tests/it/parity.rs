@@ -113,6 +113,7 @@ fn command(random: &mut Seeded) -> Vec<String> {
         8 => vec!["HEXISTS".into(), key, name(random)],
         9 | 10 => vec!["HSET".into(), key, name(random), name(random), name(random), random.pick(SCORES)],
         11 => vec!["HDEL".into(), key, name(random), name(random)],
+        12 if random.below(2) == 0 => vec!["ZMSCORE".into(), key, name(random), name(random)],
         12 => vec!["ZSCORE".into(), key, name(random)],
         13 => vec!["ZCARD".into(), key],
         14 => vec!["ZCOUNT".into(), key, random.pick(EDGES), random.pick(EDGES)],

@@ -542,10 +542,7 @@ fn a_smooth_rate_that_is_too_dense_is_caught() {
 
 #[test]
 fn an_unused_admission_that_is_not_given_back_is_caught() {
-    is_caught_at_limits(
-        "unused admission kept",
-        &[("if not unused then return true end", "if unused ~= nil then return true end")],
-    );
+    is_caught_at_limits("unused admission kept", &[("if items[i].unused then undo_start(tx, k, member) end", "")]);
 }
 
 #[test]
