@@ -5,7 +5,7 @@ use ff_script::generated::{PublicState, SubmitExecutionReply};
 use serde::{Deserialize, Serialize};
 
 use crate::access::PUT_IN;
-use crate::operation::operations;
+use crate::operation::{PAYLOAD_BODY, operations};
 use crate::submission::submission;
 #[cfg(feature = "openapi")]
 use crate::{
@@ -59,9 +59,10 @@ pub const SUBMISSION: &[&str] = &[
 operations! {
     /// Submits one execution: accepted whole or refused whole.
     SubmitExecution execution_submit: post "/v1/executions", PUT_IN;
-    takes SubmitBody;
+    takes SubmitBody, up to PAYLOAD_BODY;
     reads (IdempotencyKey, TraceParent);
     returns Submitted: (status = 201, description = "It is new.", body = Submitted), (status = 200, description = "It was there already: the same id or key with the same body.", body = Submitted);
+    status |submitted| if submitted.duplicate { 200 } else { 201 };
     fails SUBMISSION;
 }
 

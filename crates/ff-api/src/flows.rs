@@ -5,7 +5,7 @@ use ff_script::generated::{BudgetRef, EdgeOn, FlowState, Inbound, OnMemberFailur
 use serde::{Deserialize, Serialize};
 
 use crate::access::PUT_IN;
-use crate::operation::operations;
+use crate::operation::{BATCH_BODY, operations};
 use crate::submission::submission;
 #[cfg(feature = "openapi")]
 use crate::{
@@ -187,8 +187,9 @@ pub const GRAPH: &[&str] = &[
 operations! {
     /// Submits a flow. It is checked whole before anything is written; the same id or key with the same body returns the first one.
     SubmitFlow flow_submit: post "/v1/flows", PUT_IN;
-    takes FlowBody;
+    takes FlowBody, up to BATCH_BODY;
     reads (IdempotencyKey, TraceParent);
     returns FlowSubmitted: (status = 201, description = "It is new.", body = FlowSubmitted), (status = 200, description = "It was there already: the same id or key with the same body.", body = FlowSubmitted);
+    status |submitted| if submitted.duplicate { 200 } else { 201 };
     fails GRAPH;
 }

@@ -9,9 +9,9 @@ pub mod flows;
 mod invalid;
 pub mod operation;
 pub mod page;
-#[cfg(feature = "openapi")]
 pub mod parts;
 pub mod payload;
+pub mod problem;
 mod submission;
 pub mod suspensions;
 pub mod tasks;
@@ -20,9 +20,10 @@ pub mod vocabulary;
 pub mod waitpoints;
 
 pub use invalid::Invalid;
-pub use operation::Operation;
+pub use operation::{Ask, Nothing, Operation};
 pub use page::{Listed, PageQuery};
 pub use payload::{Encoding, Payload};
+pub use problem::Problem;
 
 /// Every operation that is declared.
 pub fn operations() -> impl Iterator<Item = &'static operation::Declared> {

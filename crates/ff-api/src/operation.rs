@@ -1,10 +1,18 @@
 //! What an operation of the API is: a method, a path, the roles that may use it, what it takes and what it returns.
 
-use std::fmt::{Display, Write as _};
+use std::fmt::Write as _;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use crate::Invalid;
 use crate::access::Access;
+
+/// What the body of a request with one payload may have: a payload and what describes it.
+pub const PAYLOAD_BODY: usize = 2 * 1024 * 1024;
+/// What a body with many executions may have.
+pub const BATCH_BODY: usize = 64 * 1024 * 1024;
+/// What any other body may have.
+pub const SMALL_BODY: usize = 512 * 1024;
 
 /// How a request is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,7 +44,7 @@ impl Method {
 }
 
 /// One operation of the API. [`operations!`] declares them.
-pub trait Operation {
+pub trait Operation: 'static {
     /// Its name: a noun and a verb, unique among all operations.
     const NAME: &'static str;
     /// How a request is made.
@@ -47,33 +55,36 @@ pub trait Operation {
     const ACCESS: Access;
     /// The codes it fails with, beside those that every operation has.
     const CODES: &'static [&'static str];
-    /// The parameters of the URL; `()` when it takes none.
-    type Query;
-    /// What the request carries; `()` when it has no body.
-    type Body;
-    /// What it returns; `()` when the answer has no body.
-    type Answer;
+    /// The most bytes of a request's body.
+    const BODY_BYTES_MAX: usize;
+    /// What the path names: nothing, one value, or a tuple.
+    type At: Send;
+    /// The parameters of the URL.
+    type Query: Send;
+    /// What the request carries.
+    type Body: Send;
+    /// What it returns.
+    type Answer: Send;
 
-    /// The path with its parts filled in, in their order.
-    ///
-    /// # Panics
-    /// When there are more or fewer parts than the path names.
+    /// Reads what a path names, each part by its name.
+    fn read_at<'a>(part: impl Fn(&str) -> Option<&'a str>) -> Result<Self::At, Invalid>;
+
+    /// The path with its parts filled in.
     #[must_use]
-    fn path(parts: &[&(dyn Display + Sync)]) -> String {
-        filled(Self::PATH, parts)
-    }
+    fn path(at: &Self::At) -> String;
+
+    /// The status of this answer.
+    #[must_use]
+    fn status(answer: &Self::Answer) -> u16;
 
     /// The path with its parts filled in, and its parameters behind it.
-    ///
-    /// # Panics
-    /// When there are more or fewer parts than the path names.
     #[must_use]
-    fn url(parts: &[&(dyn Display + Sync)], query: &Self::Query) -> String
+    fn url(at: &Self::At, query: &Self::Query) -> String
     where
         Self::Query: Serialize,
     {
         let query = serde_urlencoded::to_string(query).expect("parameters are names and plain values");
-        let mut url = Self::path(parts);
+        let mut url = Self::path(at);
         if !query.is_empty() {
             url.push('?');
             url.push_str(&query);
@@ -81,6 +92,43 @@ pub trait Operation {
         url
     }
 }
+
+/// One request for an operation.
+#[derive(Clone, Debug)]
+pub struct Ask<O: Operation> {
+    /// What the path names.
+    pub at: O::At,
+    /// The parameters of the URL.
+    pub query: O::Query,
+    /// What the request carries.
+    pub body: O::Body,
+}
+
+impl<O: Operation<Query = Nothing, Body = Nothing>> Ask<O> {
+    /// A request that only names something.
+    pub fn at(at: O::At) -> Self {
+        Self { at, query: Nothing {}, body: Nothing {} }
+    }
+}
+
+impl<O: Operation<Query = Nothing>> Ask<O> {
+    /// A request with a body.
+    pub fn with(at: O::At, body: O::Body) -> Self {
+        Self { at, query: Nothing {}, body }
+    }
+}
+
+impl<O: Operation<Body = Nothing>> Ask<O> {
+    /// A request with parameters.
+    pub fn by(at: O::At, query: O::Query) -> Self {
+        Self { at, query, body: Nothing {} }
+    }
+}
+
+/// No parameters, an empty body, or an answer without one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Nothing {}
 
 /// The facts of a declared operation.
 #[derive(Clone, Copy, Debug)]
@@ -97,14 +145,19 @@ pub struct Declared {
     pub about: &'static str,
 }
 
-fn filled(path: &str, parts: &[&(dyn Display + Sync)]) -> String {
+/// A path with its parts filled in, in their order.
+///
+/// # Panics
+/// When there are more or fewer parts than the path names.
+#[must_use]
+pub fn filled(path: &str, parts: &[String]) -> String {
     let mut pieces = path.split('{');
     let mut text = pieces.next().unwrap_or_default().to_owned();
     let mut parts = parts.iter();
     for piece in pieces {
         let (name, rest) = piece.split_once('}').expect("a path closes its braces");
         let part = parts.next().unwrap_or_else(|| panic!("{path} lacks its part {name}"));
-        escape(&part.to_string(), &mut text);
+        escape(part, &mut text);
         text.push_str(rest);
     }
     assert!(parts.next().is_none(), "{path} has fewer parts");
@@ -162,16 +215,24 @@ pub fn add_shape<T: utoipa::ToSchema>(
     T::schemas(into);
 }
 
-/// Declares operations. Of each: what it does, its name, method, path and access; then what it takes, what stands in its path and
-/// headers, the parameters of its URL, what it returns by status, the items of a stream, and the codes it fails with.
+/// Declares operations. Of each: what it does, its name, method, path and access; then
+/// - `at`: the parts its path names,
+/// - `takes`: its body, and with `up to` how large it may be,
+/// - `reads`: the headers it looks at,
+/// - `asks`: the parameters of its URL,
+/// - `returns`: its answer by status (the first one by default; `status` chooses among several),
+/// - `streams`: the items of a stream,
+/// - `fails`: the codes it fails with.
 macro_rules! operations {
     ( $(
         $( #[doc = $about:literal] )+
         $name:ident $id:ident: $method:ident $path:literal, $access:expr;
-        $( takes $body:ty; )?
+        $( at ($($part:ty),+); )?
+        $( takes $body:ty $( , up to $bytes:expr )?; )?
         $( reads ($($params:tt)*); )?
         $( asks $query:ty; )?
-        returns $answer:ty: $( $response:tt ),+;
+        returns $answer:ty: $( (status = $status:literal $($response:tt)*) ),+;
+        $( status $choose:expr; )?
         $( streams $item:ty; )?
         $( fails $codes:expr; )?
     )+ ) => {
@@ -197,9 +258,25 @@ macro_rules! operations {
             const PATH: &'static str = $path;
             const ACCESS: $crate::access::Access = $access;
             const CODES: &'static [&'static str] = $crate::operation::operations!(@codes $( $codes )?);
-            type Query = $crate::operation::operations!(@body $( $query )?);
-            type Body = $crate::operation::operations!(@body $( $body )?);
+            const BODY_BYTES_MAX: usize = $crate::operation::operations!(@bytes $( $( $bytes )? )?);
+            type At = $crate::operation::operations!(@at $( $($part),+ )?);
+            type Query = $crate::operation::operations!(@or_nothing $( $query )?);
+            type Body = $crate::operation::operations!(@or_nothing $( $body )?);
             type Answer = $answer;
+
+            fn read_at<'a>(part: impl Fn(&str) -> Option<&'a str>) -> Result<Self::At, $crate::Invalid> {
+                let _ = &part;
+                $crate::operation::operations!(@read part $( $($part),+ )?)
+            }
+
+            fn path(at: &Self::At) -> String {
+                let _ = at;
+                $crate::operation::filled(Self::PATH, &$crate::operation::operations!(@fill at $( $($part),+ )?))
+            }
+
+            fn status(answer: &Self::Answer) -> u16 {
+                $crate::operation::operations!(@status answer [$( $status )+] $( $choose )?)
+            }
         }
 
         #[cfg(feature = "openapi")]
@@ -212,9 +289,9 @@ macro_rules! operations {
                 $method,
                 path = $path,
                 operation_id = stringify!($id),
-                params($( $($params)*, )? $( $query )?),
+                params($( $($part,)+ )? $( $($params)*, )? $( $query )?),
                 $( request_body = $body, )?
-                responses( $( $response ),+ ),
+                responses( $( (status = $status $($response)*) ),+ ),
             )]
             #[allow(dead_code, reason = "it is described, not called")]
             pub fn described() {}
@@ -240,8 +317,21 @@ macro_rules! operations {
     (@method delete) => { $crate::operation::Method::Delete };
     (@codes) => { &[] };
     (@codes $codes:expr) => { $codes };
-    (@body) => { () };
-    (@body $body:ty) => { $body };
+    (@bytes) => { $crate::operation::SMALL_BODY };
+    (@bytes $bytes:expr) => { $bytes };
+    (@or_nothing) => { $crate::operation::Nothing };
+    (@or_nothing $given:ty) => { $given };
+    (@at) => { () };
+    (@at $one:ty) => { <$one as $crate::parts::Part>::Value };
+    (@at $($part:ty),+) => { ( $( <$part as $crate::parts::Part>::Value, )+ ) };
+    (@read $get:ident) => { Ok(()) };
+    (@read $get:ident $one:ty) => { <$one as $crate::parts::Part>::of(&$get) };
+    (@read $get:ident $($part:ty),+) => { Ok(( $( <$part as $crate::parts::Part>::of(&$get)?, )+ )) };
+    (@fill $at:ident) => { [] };
+    (@fill $at:ident $one:ty) => { [$at.to_string()] };
+    (@fill $at:ident $one:ty, $two:ty) => { [$at.0.to_string(), $at.1.to_string()] };
+    (@status $answer:ident [$first:literal $($other:literal)*]) => { { let _ = $answer; $first } };
+    (@status $answer:ident [$($status:literal)+] $choose:expr) => { { let choose: fn(&Self::Answer) -> u16 = $choose; choose($answer) } };
 }
 
 pub(crate) use operations;
@@ -252,38 +342,25 @@ mod tests {
 
     #[test]
     fn a_path_takes_its_parts_in_order_and_escapes_them() {
+        let parts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
         assert_eq!(filled("/v1/lanes", &[]), "/v1/lanes");
-        assert_eq!(filled("/v1/a/{id}/b/{n}", &[&"x/y", &3]), "/v1/a/x%2Fy/b/3");
-        assert_eq!(filled("/v1/{a}", &[&"ä b"]), "/v1/%C3%A4%20b");
+        assert_eq!(filled("/v1/a/{id}/b/{n}", &parts(&["x/y", "3"])), "/v1/a/x%2Fy/b/3");
+        assert_eq!(filled("/v1/{a}", &parts(&["ä b"])), "/v1/%C3%A4%20b");
     }
 
     #[test]
     fn parameters_follow_the_path_and_absent_ones_are_left_out() {
-        #[derive(Serialize)]
-        struct Page {
-            limit: Option<i64>,
-            cursor: Option<String>,
-        }
-        enum List {}
-        impl Operation for List {
-            const NAME: &'static str = "list";
-            const METHOD: Method = Method::Get;
-            const PATH: &'static str = "/v1/lanes/{name}/list";
-            const ACCESS: Access = crate::access::LOOK;
-            const CODES: &'static [&'static str] = &[];
-            type Query = Page;
-            type Body = ();
-            type Answer = ();
-        }
-        assert_eq!(List::url(&[&"a"], &Page { limit: None, cursor: None }), "/v1/lanes/a/list");
-        let query = Page { limit: Some(3), cursor: Some("a b".to_owned()) };
-        assert_eq!(List::url(&[&"a"], &query), "/v1/lanes/a/list?limit=3&cursor=a+b");
-        assert_eq!(crate::tasks::YieldTask::url(&[&"x"], &()), "/v1/tasks/x/yield");
+        use crate::waitpoints::{InboxQuery, ListWaitpoints};
+        assert_eq!(ListWaitpoints::url(&(), &InboxQuery::default()), "/v1/waitpoints");
+        let query = InboxQuery { limit: Some(3), cursor: Some("a b".to_owned()), ..InboxQuery::default() };
+        assert_eq!(ListWaitpoints::url(&(), &query), "/v1/waitpoints?limit=3&cursor=a+b");
+        let id = "0192f3a0-0000-7000-8000-000000000001".parse().unwrap();
+        assert_eq!(crate::tasks::YieldTask::url(&id, &Nothing {}), format!("/v1/tasks/{id}/yield"));
     }
 
     #[test]
     #[should_panic(expected = "lacks its part id")]
     fn a_part_that_is_missing_is_named() {
-        filled("/v1/{id}", &[]);
+        let _ = filled("/v1/{id}", &[]);
     }
 }

@@ -1,26 +1,57 @@
-//! The named parts of paths and the headers of requests, as an OpenAPI document describes them.
+//! The named parts of paths, and the headers of requests as an OpenAPI document describes them.
 
-use ff_core::types::{BudgetId, ExecutionId, FlowId, QuotaPolicyId, WaitpointId};
-use utoipa::openapi::Required;
-use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
-use utoipa::{IntoParams, PartialSchema};
+use std::fmt::Display;
 
+use ff_core::types::{BudgetId, ExecutionId, FlowId, QuotaPolicyId, WaitpointId, is_name};
+
+use crate::Invalid;
+#[cfg(feature = "openapi")]
 use crate::vocabulary;
+
+/// A named part of a path.
+pub trait Part {
+    /// What it stands for.
+    type Value: Display + Send;
+    /// Its name between braces.
+    const NAME: &'static str;
+
+    /// Reads its text.
+    fn read(text: &str) -> Result<Self::Value, Invalid>;
+
+    /// Reads it among the parts of a path.
+    fn of<'a>(part: impl Fn(&str) -> Option<&'a str>) -> Result<Self::Value, Invalid> {
+        Self::read(part(Self::NAME).ok_or_else(|| Invalid::new("path", "cannot be read"))?)
+    }
+}
 
 /// Declares parts of paths.
 macro_rules! parts {
-    ( $( #[doc = $about:literal] $part:ident: $name:literal as $schema:ty; )+ ) => { $(
+    ( $( #[doc = $about:literal] $part:ident: $name:literal is $value:ty as $schema:ty, $read:expr; )+ ) => { $(
         #[doc = $about]
+        #[derive(Clone, Copy, Debug)]
         pub enum $part {}
 
-        impl IntoParams for $part {
-            fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-                let parameter = ParameterBuilder::new()
+        impl Part for $part {
+            type Value = $value;
+            const NAME: &'static str = $name;
+
+            fn read(text: &str) -> Result<Self::Value, Invalid> {
+                let read: fn(&str) -> Result<Self::Value, Invalid> = $read;
+                read(text)
+            }
+        }
+
+        #[cfg(feature = "openapi")]
+        impl utoipa::IntoParams for $part {
+            fn into_params(
+                _: impl Fn() -> Option<utoipa::openapi::path::ParameterIn>,
+            ) -> Vec<utoipa::openapi::path::Parameter> {
+                let parameter = utoipa::openapi::path::ParameterBuilder::new()
                     .name($name)
-                    .parameter_in(ParameterIn::Path)
-                    .required(Required::True)
+                    .parameter_in(utoipa::openapi::path::ParameterIn::Path)
+                    .required(utoipa::openapi::Required::True)
                     .description(Some($about.trim()))
-                    .schema(Some(<$schema>::schema()));
+                    .schema(Some(<$schema as utoipa::PartialSchema>::schema()));
                 vec![parameter.build()]
             }
         }
@@ -29,25 +60,38 @@ macro_rules! parts {
 
 parts! {
     /// The execution.
-    Id: "id" as ExecutionId;
+    Id: "id" is ExecutionId as ExecutionId, |text| uuid("execution_id", text);
     /// The attempt by its index, counted from 0.
-    Number: "n" as u32;
+    Number: "n" is u32 as u32, |text| text.parse().map_err(|_| Invalid::new("n", "must be a number"));
     /// The waitpoint.
-    Waitpoint: "waitpoint" as WaitpointId;
+    Waitpoint: "waitpoint" is WaitpointId as WaitpointId, |text| uuid("waitpoint_id", text);
     /// The quota.
-    Quota: "quota" as QuotaPolicyId;
+    Quota: "quota" is QuotaPolicyId as QuotaPolicyId, |text| uuid("quota_id", text);
     /// The budget.
-    Budget: "name" as BudgetId;
+    Budget: "name" is BudgetId as BudgetId, |text| uuid("budget_id", text);
     /// The flow.
-    Flow: "flow" as FlowId;
+    Flow: "flow" is FlowId as FlowId, |text| uuid("flow_id", text);
     /// The lane.
-    Lane: "name" as vocabulary::LaneName;
+    Lane: "name" is String as vocabulary::LaneName, named;
     /// The worker's instance.
-    Instance: "name" as vocabulary::Instance;
+    Instance: "name" is String as vocabulary::Instance, named;
+}
+
+fn uuid<T: std::str::FromStr>(field: &str, text: &str) -> Result<T, Invalid> {
+    text.parse().map_err(|_| Invalid::new(field, "must be a UUID"))
+}
+
+fn named(text: &str) -> Result<String, Invalid> {
+    if is_name(text) {
+        Ok(text.to_owned())
+    } else {
+        Err(Invalid::new("name", "must be 1 to 64 of A-Z a-z 0-9 . _ - and not dots only"))
+    }
 }
 
 /// The key of a request, in a header.
-#[derive(IntoParams)]
+#[cfg(feature = "openapi")]
+#[derive(utoipa::IntoParams)]
 #[into_params(parameter_in = Header)]
 #[expect(dead_code, reason = "it describes a header")]
 pub struct IdempotencyKey {
@@ -57,7 +101,8 @@ pub struct IdempotencyKey {
 }
 
 /// The trace a submission belongs to, in a header.
-#[derive(IntoParams)]
+#[cfg(feature = "openapi")]
+#[derive(utoipa::IntoParams)]
 #[into_params(parameter_in = Header)]
 #[expect(dead_code, reason = "it describes a header")]
 pub struct TraceParent {
@@ -66,7 +111,8 @@ pub struct TraceParent {
 }
 
 /// Where a reader of a stream stands, in a header.
-#[derive(IntoParams)]
+#[cfg(feature = "openapi")]
+#[derive(utoipa::IntoParams)]
 #[into_params(parameter_in = Header)]
 #[expect(dead_code, reason = "it describes a header")]
 pub struct LastEventId {

@@ -10,11 +10,12 @@ use serde_json::value::RawValue;
 use crate::access::{STEER, WORK};
 use crate::condition::{in_words, tree};
 use crate::operation::{fenced, operations};
+use crate::parts::Id;
 use crate::payload::Encoding;
 use crate::tasks::Fence;
-use crate::waitpoints::{OpenedWaitpoint, Signal};
 #[cfg(feature = "openapi")]
-use crate::{parts::Id, vocabulary};
+use crate::vocabulary;
+use crate::waitpoints::{OpenedWaitpoint, Signal};
 
 /// A suspension that has not ended.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -305,22 +306,22 @@ pub enum SuspensionOutcome {
 operations! {
     /// Releases the lease until the condition is met; early signals that are enough leave it with the worker.
     SuspendTask task_suspend: post "/v1/tasks/{id}/suspend", WORK;
+    at (Id);
     takes SuspendBody;
-    reads (Id);
     returns SuspendAnswer: (status = 200, body = SuspendAnswer);
     fails fenced!["waitpoint_not_found", "keys_unavailable"];
 
     /// The attempt goes on without the signals it waited for.
     ResumeExecution execution_resume: post "/v1/executions/{id}/resume", STEER;
+    at (Id);
     takes ResumeBody;
-    reads (Id);
     returns SuspensionEnded: (status = 200, body = SuspensionEnded);
     fails &["execution_not_found", "execution_not_suspended"];
 
     /// Ends a suspended execution as failed; its policy does not retry what an operator ended.
     FailSuspension execution_fail_suspension: post "/v1/executions/{id}/fail-suspension", STEER;
+    at (Id);
     takes FailSuspensionBody;
-    reads (Id);
     returns SuspensionEnded: (status = 200, body = SuspensionEnded);
     fails &["execution_not_found", "execution_not_suspended"];
 }

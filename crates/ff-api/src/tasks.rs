@@ -6,11 +6,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::access::WORK;
-use crate::operation::{FENCE, operations};
+use crate::operation::{FENCE, PAYLOAD_BODY, operations};
+use crate::parts::Id;
 use crate::payload::Encoding;
 use crate::submission::submission;
 #[cfg(feature = "openapi")]
-use crate::{parts::Id, vocabulary};
+use crate::vocabulary;
 
 /// Proof of the current lease.
 pub use ff_script::generated::Fence;
@@ -217,43 +218,43 @@ pub struct SpawnBody {
 operations! {
     /// Ends the attempt with a result.
     CompleteTask task_complete: post "/v1/tasks/{id}/complete", WORK;
-    takes CompleteBody;
-    reads (Id);
+    at (Id);
+    takes CompleteBody, up to PAYLOAD_BODY;
     returns TaskDone: (status = 200, body = TaskDone);
     fails FENCE;
 
     /// Ends the attempt with a failure; the retry policy decides what follows.
     FailTask task_fail: post "/v1/tasks/{id}/fail", WORK;
+    at (Id);
     takes FailBody;
-    reads (Id);
     returns TaskDone: (status = 200, body = TaskDone);
     fails FENCE;
 
     /// The worker cancels the execution.
     CancelTask task_cancel: post "/v1/tasks/{id}/cancel", WORK;
+    at (Id);
     takes CancelBody;
-    reads (Id);
     returns TaskDone: (status = 200, body = TaskDone);
     fails FENCE;
 
     /// Hands the execution back until a time; counted against neither attempts nor reclaims.
     DelayTask task_delay: post "/v1/tasks/{id}/delay", WORK;
+    at (Id);
     takes DelayBody;
-    reads (Id);
     returns TaskDone: (status = 200, body = TaskDone);
     fails FENCE;
 
     /// Hands the execution back: eligible at once, counted nowhere.
     YieldTask task_yield: post "/v1/tasks/{id}/yield", WORK;
+    at (Id);
     takes YieldBody;
-    reads (Id);
     returns TaskDone: (status = 200, body = TaskDone);
     fails FENCE;
 
     /// Notes how far the attempt is.
     ReportProgress task_report_progress: post "/v1/tasks/{id}/progress", WORK;
+    at (Id);
     takes ProgressBody;
-    reads (Id);
     returns TaskDone: (status = 200, body = TaskDone);
     fails FENCE;
 }

@@ -10,13 +10,11 @@ use crate::access::{Access, FOLLOW, LOOK, STEER, WORK};
 use crate::condition::{in_words, tree};
 use crate::operation::{fenced, operations};
 use crate::page::Listed;
+use crate::parts::{self, Id};
 use crate::payload::{Encoding, Payload};
 use crate::tasks::Fence;
 #[cfg(feature = "openapi")]
-use crate::{
-    parts::{self, Id, IdempotencyKey},
-    vocabulary,
-};
+use crate::{parts::IdempotencyKey, vocabulary};
 
 /// A waitpoint as an operator sees it: its approvers, and how far the wait is.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -390,21 +388,21 @@ pub enum DeliveryOutcome {
 operations! {
     /// Opens a waitpoint while the attempt runs; signals that come before the suspend are kept.
     CreateWaitpoint waitpoint_create: post "/v1/tasks/{id}/waitpoints", WORK;
+    at (Id);
     takes CreateWaitpointBody;
-    reads (Id);
     returns OpenedWaitpoint: (status = 200, body = OpenedWaitpoint);
     fails fenced!["keys_unavailable"];
 
     /// The worker gives up a pending waitpoint.
     CloseWaitpoint waitpoint_close: post "/v1/tasks/{id}/waitpoints/{waitpoint}/close", WORK;
+    at (Id, parts::Waitpoint);
     takes CloseWaitpointBody;
-    reads (Id, parts::Waitpoint);
     returns WaitpointClosed: (status = 200, body = WaitpointClosed);
     fails fenced!["waitpoint_not_found"];
 
     /// The signals that let the attempt go on, in order of arrival.
     ListSignals signal_list: get "/v1/tasks/{id}/signals", WORK;
-    reads (Id);
+    at (Id);
     returns TaskSignals: (status = 200, body = TaskSignals);
     fails &["execution_not_found"];
 
@@ -415,27 +413,28 @@ operations! {
 
     /// One waitpoint, open or closed.
     GetWaitpoint waitpoint_get: get "/v1/waitpoints/{waitpoint}", LOOK;
-    reads (parts::Waitpoint);
+    at (parts::Waitpoint);
     returns Waitpoint: (status = 200, body = Waitpoint);
     fails &["waitpoint_not_found"];
 
     /// The waitpoints of an execution: open ones, and those kept after they closed.
     ListExecutionWaitpoints execution_list_waitpoints: get "/v1/executions/{id}/waitpoints", FOLLOW;
-    reads (Id);
+    at (Id);
     returns Listed<Waitpoint>: (status = 200, body = Listed<Waitpoint>);
     fails &["execution_not_found"];
 
     /// Makes a new token for one approver, or the one token of a waitpoint without approvers; the old one stops working.
     ReissueToken waitpoint_reissue_token: post "/v1/waitpoints/{waitpoint}/tokens", STEER;
+    at (parts::Waitpoint);
     takes ReissueBody;
-    reads (parts::Waitpoint);
     returns ReissuedToken: (status = 201, description = "The new token, told this once.", body = ReissuedToken);
     fails &["waitpoint_not_found", "waitpoint_not_open", "keys_unavailable"];
 
     /// Delivers a signal under the token of a waitpoint.
     DeliverSignal signal_deliver: post "/v1/waitpoints/{waitpoint}/signals", Access::WaitpointToken;
+    at (parts::Waitpoint);
     takes SignalBody;
-    reads (parts::Waitpoint, IdempotencyKey);
+    reads (IdempotencyKey);
     returns SignalDelivered: (status = 200, body = SignalDelivered);
     fails &["waitpoint_not_open", "invalid_token", "signal_not_allowed", "signals_full", "keys_unavailable"];
 }

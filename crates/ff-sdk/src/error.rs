@@ -116,6 +116,20 @@ impl From<EngineError> for SdkError {
     }
 }
 
+impl From<ff_api::Problem> for SdkError {
+    /// The refusal of the engine that a problem stands for; a problem of the server alone stays one.
+    fn from(problem: ff_api::Problem) -> Self {
+        match problem.refusal() {
+            Some(error) => error.into(),
+            None => {
+                let facts = problem.facts().clone();
+                let (status, retryable) = (facts.status, facts.retryable);
+                SdkError::Http { status, code: Some(facts.code.into_owned()), detail: facts.detail, retryable }
+            }
+        }
+    }
+}
+
 impl From<ff_script::Error> for SdkError {
     fn from(error: ff_script::Error) -> Self {
         EngineError::from(error).into()

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use axum::http::StatusCode;
+use ff_api::problem::OWN;
 use ff_core::ErrorCode;
 use ff_core::error::EngineError;
 use serde_json::Value;
 
-use crate::problem::{OWN, Problem};
+use crate::problem::Problem;
 
 /// A server that stops serves nothing again, whatever its status says.
 fn retryable(code: &'static str, status: StatusCode) -> bool {
@@ -53,6 +54,7 @@ fn every_code_of_the_library_has_a_page_that_says_what_it_means() {
 fn every_code_of_the_server_has_a_page() {
     let index = page("README");
     for &(code, status, meaning) in OWN {
+        let status = StatusCode::from_u16(status).expect("a status of HTTP");
         let head = head(code, status.as_u16().into(), retryable(code, status), meaning);
         assert!(page(code).starts_with(&format!("{head}\n")), "docs/errors/{code}.md does not begin with\n{head}");
         let row = format!("| [{code}]({code}.md) | {meaning} |\n");

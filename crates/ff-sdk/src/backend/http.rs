@@ -1,7 +1,6 @@
 //! The engine behind `ff server`: the worker protocol and the execution routes over HTTP.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt::Display;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,13 +8,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use ff_api::Operation;
 use ff_api::executions::SubmitBody;
+use ff_api::problem::Facts;
 use ff_api::suspensions::Suspension;
 use ff_api::tasks::{
     CancelBody, CancelTask, DelayBody, DelayTask, FailBody, FailTask, ProgressBody, ReportProgress, YieldBody,
     YieldTask,
 };
+use ff_api::{Ask, Operation};
 use ff_core::contracts::{ClaimGrant, ReclaimGrant};
 use ff_core::error::{Detail, TransportKind};
 use ff_core::state::{AttemptState, BlockingReason, LifecyclePhase, Outcome, PublicState};
@@ -145,28 +145,15 @@ impl Http {
         if status.is_success() { Ok((status, body)) } else { Err(problem(status, &body)) }
     }
 
-    /// Carries one operation without a body: `parts` fill its path, and `query` holds its parameters.
-    pub(crate) async fn look<O: Operation<Query: Serialize, Body = (), Answer: DeserializeOwned>>(
-        &self,
-        parts: &[&(dyn Display + Sync)],
-        query: &O::Query,
-        wait: Duration,
-    ) -> Result<O::Answer, SdkError> {
-        let path = O::url(parts, query);
-        let (_, answer) = self.send(method_of(O::METHOD), &path, None, wait).await?;
-        read(&path, &answer)
-    }
-
-    /// Carries one operation. `parts` fill its path; the server may take `wait` longer than usual.
-    pub(crate) async fn ask<O: Operation<Query = (), Body: Serialize, Answer: DeserializeOwned>>(
-        &self,
-        parts: &[&(dyn Display + Sync)],
-        body: &O::Body,
-        wait: Duration,
-    ) -> Result<O::Answer, SdkError> {
-        let path = O::path(parts);
-        let body = serde_json::to_vec(body).expect("a body is JSON");
-        let (_, answer) = self.send(method_of(O::METHOD), &path, Some(body), wait).await?;
+    /// Carries one operation; the server may take `wait` longer than usual.
+    pub(crate) async fn ask<O>(&self, ask: &Ask<O>, wait: Duration) -> Result<O::Answer, SdkError>
+    where
+        O: Operation<Query: Serialize, Body: Serialize, Answer: DeserializeOwned>,
+    {
+        let path = O::url(&ask.at, &ask.query);
+        // An empty body is left out.
+        let body = (size_of::<O::Body>() > 0).then(|| serde_json::to_vec(&ask.body).expect("a body is JSON"));
+        let (_, answer) = self.send(method_of(O::METHOD), &path, body, wait).await?;
         read(&path, &answer)
     }
 
@@ -226,60 +213,21 @@ pub(super) fn read<T: DeserializeOwned>(path: &str, body: &[u8]) -> Result<T, Sd
     })
 }
 
-/// A problem document of the server.
-#[derive(Deserialize)]
-pub(super) struct Problem {
-    /// That of an item, which has no answer of its own.
-    status: Option<u16>,
-    code: String,
-    #[serde(default)]
-    detail: String,
-    #[serde(default)]
-    fields: BTreeMap<String, String>,
-    #[serde(default)]
-    facts: BTreeMap<String, String>,
-    #[serde(default)]
-    retryable: bool,
-}
-
+/// A problem document of the server, or that of an item, as an error.
 fn problem(status: StatusCode, body: &[u8]) -> SdkError {
-    let Ok(problem) = serde_json::from_slice::<Problem>(body) else {
-        let detail = String::from_utf8_lossy(body).chars().take(200).collect();
-        let retryable = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS;
-        return SdkError::Http { status: status.as_u16(), code: None, detail, retryable };
-    };
-    of_problem(status.as_u16(), problem)
-}
-
-/// The error behind the problem of an item.
-pub(super) fn of_item(problem: Problem) -> SdkError {
-    of_problem(problem.status.unwrap_or(409), problem)
-}
-
-fn of_problem(status: u16, problem: Problem) -> SdkError {
-    match refusal(&problem) {
-        Some(error) => error.into(),
-        None => {
-            SdkError::Http { status, code: Some(problem.code), detail: problem.detail, retryable: problem.retryable }
+    match serde_json::from_slice::<Facts>(body) {
+        Ok(facts) => of_item(facts),
+        Err(_) => {
+            let detail = String::from_utf8_lossy(body).chars().take(200).collect();
+            let retryable = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS;
+            SdkError::Http { status: status.as_u16(), code: None, detail, retryable }
         }
     }
 }
 
-/// The engine's refusal behind a problem, when it is one.
-fn refusal(problem: &Problem) -> Option<EngineError> {
-    let transport = |kind| EngineError::Transport { kind, detail: problem.detail.clone() };
-    match problem.code.as_str() {
-        "store_unavailable" => return Some(transport(TransportKind::Unavailable)),
-        "store_full" => return Some(transport(TransportKind::Full)),
-        _ => {}
-    }
-    let code: ErrorCode = problem.code.parse().ok()?;
-    let mut facts = problem.facts.clone();
-    if let Some((field, wrong)) = problem.fields.iter().next() {
-        facts.entry("field".to_owned()).or_insert_with(|| field.clone());
-        facts.entry("problem".to_owned()).or_insert_with(|| wrong.clone());
-    }
-    Some(EngineError::from_refusal(code, Detail::from(facts)))
+/// The error behind the problem of an item.
+pub(super) fn of_item(facts: Facts) -> SdkError {
+    ff_api::Problem::from(facts).into()
 }
 
 pub(super) fn fence(lease: LeaseRef) -> Value {
@@ -403,22 +351,23 @@ impl LeaseAnswer {
         // What became of the execution is not said here: that its lease is over is what counts.
         let mut facts = self.facts;
         facts.entry("lifecycle_phase".to_owned()).or_insert_with(|| LifecyclePhase::Runnable.to_string());
-        let problem = Problem {
-            status: None,
-            code,
+        let problem = ff_api::Problem::from(Facts {
+            status: 409,
+            code: code.into(),
             detail: self.detail,
             fields: BTreeMap::new(),
             facts,
             retryable: self.retryable,
-        };
-        match refusal(&problem) {
+        });
+        match problem.refusal() {
             Some(EngineError::Transport { detail, .. }) => Renewal::Unanswered(detail),
             Some(error) => Renewal::Refused(error),
             // Another principal's worker holds the execution by now.
-            None if problem.code == "forbidden" => {
-                Renewal::Refused(EngineError::from_refusal(ErrorCode::StaleLease, Detail::from(problem.facts)))
+            None if problem.code() == "forbidden" => {
+                let facts = Detail::from(problem.facts().facts.clone());
+                Renewal::Refused(EngineError::from_refusal(ErrorCode::StaleLease, facts))
             }
-            None => Renewal::Unanswered(problem.code),
+            None => Renewal::Unanswered(problem.code().to_owned()),
         }
     }
 }
@@ -745,7 +694,7 @@ impl Backend for Http {
             retry_after_ms: failing.retry_after_ms.map(|ms| i64::try_from(ms).unwrap_or(i64::MAX)),
             request_id: None,
         };
-        let failed = self.ask::<FailTask>(&[&lease.execution_id], &body, Duration::ZERO).await?;
+        let failed = self.ask(&Ask::<FailTask>::with(lease.execution_id, body), Duration::ZERO).await?;
         Ok(match failed.delay_until {
             Some(delay_until) => FailOutcome::RetryScheduled { delay_until: TimestampMs(delay_until) },
             None => FailOutcome::TerminalFailed,
@@ -754,23 +703,23 @@ impl Backend for Http {
 
     async fn cancel_attempt(&self, lease: LeaseRef, reason: &str) -> Result<(), SdkError> {
         let body = CancelBody { fence: lease.fence(), reason: Some(reason.to_owned()), request_id: None };
-        self.ask::<CancelTask>(&[&lease.execution_id], &body, Duration::ZERO).await.map(|_| ())
+        self.ask(&Ask::<CancelTask>::with(lease.execution_id, body), Duration::ZERO).await.map(|_| ())
     }
 
     async fn delay(&self, lease: LeaseRef, until: TimestampMs) -> Result<(), SdkError> {
         let body = DelayBody { fence: lease.fence(), delay_ms: None, delay_until: Some(until.0), request_id: None };
-        self.ask::<DelayTask>(&[&lease.execution_id], &body, Duration::ZERO).await.map(|_| ())
+        self.ask(&Ask::<DelayTask>::with(lease.execution_id, body), Duration::ZERO).await.map(|_| ())
     }
 
     async fn yield_back(&self, lease: LeaseRef) -> Result<(), SdkError> {
         let body = YieldBody { fence: lease.fence(), request_id: None };
-        self.ask::<YieldTask>(&[&lease.execution_id], &body, Duration::ZERO).await.map(|_| ())
+        self.ask(&Ask::<YieldTask>::with(lease.execution_id, body), Duration::ZERO).await.map(|_| ())
     }
 
     async fn progress(&self, lease: LeaseRef, pct: u8, message: &str) -> Result<(), SdkError> {
         let message = Some(message.to_owned());
         let body = ProgressBody { fence: lease.fence(), pct: pct.into(), message, request_id: None };
-        self.ask::<ReportProgress>(&[&lease.execution_id], &body, Duration::ZERO).await.map(|_| ())
+        self.ask(&Ask::<ReportProgress>::with(lease.execution_id, body), Duration::ZERO).await.map(|_| ())
     }
 
     async fn submit(&self, new: NewExecution) -> Result<(ExecutionId, bool), SdkError> {
@@ -881,17 +830,17 @@ mod tests {
 
     #[test]
     fn a_problem_is_the_refusal_it_carries() {
-        let body = json!({ "code": "execution_not_active", "detail": "x", "facts": { "lifecycle_phase": "terminal", "terminal_outcome": "success" } });
+        let body = json!({ "status": 409, "code": "execution_not_active", "detail": "x", "retryable": false, "facts": { "lifecycle_phase": "terminal", "terminal_outcome": "success" } });
         let error = problem(StatusCode::CONFLICT, body.to_string().as_bytes());
         assert_eq!(error.engine().map(EngineError::code), Some("execution_not_active"));
 
-        let body = json!({ "code": "instance_in_use", "detail": "x" });
+        let body = json!({ "status": 409, "code": "instance_in_use", "detail": "x", "retryable": false });
         assert!(problem(StatusCode::CONFLICT, body.to_string().as_bytes()).is_instance_in_use());
 
-        let body = json!({ "code": "store_unavailable", "detail": "x", "retryable": true });
+        let body = json!({ "status": 503, "code": "store_unavailable", "detail": "x", "retryable": true });
         assert!(problem(StatusCode::SERVICE_UNAVAILABLE, body.to_string().as_bytes()).is_transport());
 
-        let body = json!({ "code": "invalid_argument", "detail": "x", "fields": { "pct": "must be 0 to 100" } });
+        let body = json!({ "status": 400, "code": "invalid_argument", "detail": "x", "retryable": false, "fields": { "pct": "must be 0 to 100" } });
         let error = problem(StatusCode::BAD_REQUEST, body.to_string().as_bytes());
         assert_eq!(error.to_string(), "invalid argument pct: must be 0 to 100");
 

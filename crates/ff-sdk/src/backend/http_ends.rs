@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use ff_api::problem::Facts;
 use ff_core::EngineError;
 use ff_core::error::TransportKind;
 use ff_core::types::ExecutionId;
@@ -11,7 +12,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use super::http::{Http, Problem, TaskShape, fence, of_item, read};
+use super::http::{Http, TaskShape, fence, of_item, read};
 use super::http_waits::shown;
 use super::{End, Finished, Identity, Take};
 use crate::SdkError;
@@ -45,7 +46,7 @@ struct ClaimAlong<'a> {
 struct Answers {
     results: Vec<ItemShape>,
     tasks: Option<Vec<TaskShape>>,
-    claim_error: Option<Problem>,
+    claim_error: Option<Facts>,
 }
 
 /// What became of one: a problem has a code.
@@ -104,7 +105,7 @@ impl ItemShape {
         let Some(code) = self.code else { return Ok(()) };
         let mut rest = self.rest;
         rest.insert("code".to_owned(), code.into());
-        let problem: Problem = serde_json::from_value(Value::Object(rest)).map_err(|error| {
+        let problem: Facts = serde_json::from_value(Value::Object(rest)).map_err(|error| {
             let detail = format!("a result's problem cannot be read: {error}");
             SdkError::from(EngineError::Transport { kind: TransportKind::Defect, detail })
         })?;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use ff_api::Ask;
 use ff_api::flows::{EdgeBody, FlowBody, FlowPolicy, MemberBody, SubmitFlow};
 use ff_api::tasks::{ChildBody, SpawnBody};
 use ff_core::state::Outcome;
@@ -291,7 +292,7 @@ impl Flows for Http {
 
     async fn submit_flow(&self, new: NewFlow) -> Result<SubmittedFlow, SdkError> {
         let body = flow(&new).map_err(unfit("submit_flow"))?;
-        let submitted = self.ask::<SubmitFlow>(&[], &body, Duration::ZERO).await?;
+        let submitted = self.ask(&Ask::<SubmitFlow>::with((), body), Duration::ZERO).await?;
         let members = submitted.members.into_iter().map(|member| (member.key, member.execution_id)).collect();
         Ok(SubmittedFlow { flow_id: submitted.flow_id, members })
     }

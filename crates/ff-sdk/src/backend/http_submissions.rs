@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use ff_api::Ask;
 use ff_api::executions::{SubmitBody, SubmitExecution, Submitted};
 use ff_core::EngineError;
 use ff_core::error::TransportKind;
@@ -14,7 +15,9 @@ use serde::Deserialize;
 use tokio::sync::oneshot;
 use tracing::Instrument;
 
-use super::http::{Http, Problem, of_item, read};
+use ff_api::problem::Facts;
+
+use super::http::{Http, of_item, read};
 use crate::SdkError;
 
 /// Requests that are out at once: while the server works on one, the next is on its way.
@@ -48,7 +51,7 @@ pub(super) struct Submissions(Mutex<Queue>);
 #[serde(untagged)]
 enum Line {
     Submitted(Submitted),
-    Refused { error: Problem },
+    Refused { error: Facts },
 }
 
 impl Submissions {
@@ -120,7 +123,7 @@ impl Http {
                 0 => break,
                 1 => {
                     let Queued { body, span, answer, .. } = list.remove(0);
-                    let sent = self.ask::<SubmitExecution>(&[], &body, Duration::ZERO).instrument(span).await;
+                    let sent = self.ask(&Ask::<SubmitExecution>::with((), body), Duration::ZERO).instrument(span).await;
                     // A caller that has gone needs no answer.
                     let _ = answer.send(sent.map(|one| (one.execution_id, one.duplicate)));
                 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use ff_api::Ask;
 use ff_api::suspensions::{SuspendAnswer, SuspendBody, SuspendTask, WaitpointBody};
 use ff_api::waitpoints::{
     CreateWaitpoint, CreateWaitpointBody, DeliverSignal, DeliveryOutcome, ListSignals, SignalBody,
@@ -188,7 +189,7 @@ impl Waits for Http {
             step: suspending.step.clone(),
             request_id: Some(suspending.request_id.to_string()),
         };
-        Ok(match self.ask::<SuspendTask>(&[&lease.execution_id], &body, Duration::ZERO).await? {
+        Ok(match self.ask(&Ask::<SuspendTask>::with(lease.execution_id, body), Duration::ZERO).await? {
             SuspendAnswer::Suspended { suspension_id, waitpoints, timeout_at, .. } => Suspended::Waiting(Suspension {
                 suspension_id,
                 waitpoints: waitpoints.into_iter().map(opened).collect(),
@@ -216,11 +217,11 @@ impl Waits for Http {
             uses: spec.uses,
             request_id: Some(request_id.to_string()),
         };
-        self.ask::<CreateWaitpoint>(&[&lease.execution_id], &body, Duration::ZERO).await.map(opened)
+        self.ask(&Ask::<CreateWaitpoint>::with(lease.execution_id, body), Duration::ZERO).await.map(opened)
     }
 
     async fn resume_signals(&self, lease: LeaseRef) -> Result<Vec<ResumeSignal>, SdkError> {
-        signals(self.look::<ListSignals>(&[&lease.execution_id], &(), Duration::ZERO).await?.signals)
+        signals(self.ask(&Ask::<ListSignals>::at(lease.execution_id), Duration::ZERO).await?.signals)
     }
 
     async fn deliver_signal(
@@ -245,7 +246,7 @@ impl Waits for Http {
             idempotency_key: signal.idempotency_key.clone(),
             token: Some(signal.waitpoint_token.clone()),
         };
-        let delivered = match self.ask::<DeliverSignal>(&[&waitpoint_id], &body, Duration::ZERO).await {
+        let delivered = match self.ask(&Ask::<DeliverSignal>::with(waitpoint_id, body), Duration::ZERO).await {
             Err(error) if is_invalid_token(&error) => return Err(invalid_token()),
             answer => answer?,
         };

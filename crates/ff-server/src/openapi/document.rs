@@ -7,7 +7,8 @@ use utoipa::PartialSchema;
 use utoipa::openapi::OpenApi;
 
 use crate::access::{Access, access_to};
-use crate::problem::{Document, meaning, meanings};
+use crate::problem::{Document, meaning};
+use ff_api::problem::meanings;
 
 const ABOUT: &str = "\
 JSON in and out unless said. Ids are UUIDs; times are milliseconds since the epoch (`*_at`, `*_until`), durations are milliseconds \
@@ -107,7 +108,7 @@ pub fn finished(described: OpenApi) -> Value {
         },
     });
     document[CODES] = meanings()
-        .map(|(code, status, meaning)| (code.to_owned(), json!({ "status": status.as_u16(), "meaning": meaning })))
+        .map(|(code, status, meaning)| (code.to_owned(), json!({ "status": status, "meaning": meaning })))
         .collect::<Map<_, _>>()
         .into();
     renamed(document)

@@ -396,15 +396,20 @@ class Submitted(TypedDict):
 
 
 class ItemProblem(TypedDict):
-    """A problem of one item of a batch."""
+    """A problem as it is written, that of one item of a batch for example."""
 
     code: str
+    """What happened, for programs: it never changes its meaning."""
     detail: str
+    """What happened, for people."""
     facts: NotRequired[Dict[str, str]]
+    """What the code says more precisely, by name."""
     fields: NotRequired[Dict[str, str]]
+    """What is wrong, by field of the request."""
     retryable: bool
+    """True when asking again later, the same way, may succeed."""
     status: int
-    """The status of an answer about this one alone."""
+    """The status of an answer about this alone."""
 
 
 class BatchLineError(TypedDict):
