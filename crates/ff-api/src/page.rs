@@ -1,6 +1,9 @@
 //! Lists that come in pages.
 
+use ff_core::limits::LIST_LIMIT_MAX;
 use serde::{Deserialize, Serialize};
+
+use crate::Invalid;
 
 /// A page of a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,4 +26,13 @@ pub struct PageQuery {
     pub limit: Option<i64>,
     /// The `next_cursor` of the page before.
     pub cursor: Option<String>,
+}
+
+/// The length of a page: 1 to 1_000, by default 100.
+pub fn length(limit: Option<i64>) -> Result<usize, Invalid> {
+    let limit = limit.unwrap_or(100);
+    usize::try_from(limit)
+        .ok()
+        .filter(|_| (1..=LIST_LIMIT_MAX).contains(&limit))
+        .ok_or_else(|| Invalid::new("limit", format!("must be in 1..={LIST_LIMIT_MAX}, got {limit}")))
 }

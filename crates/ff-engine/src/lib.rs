@@ -4,8 +4,11 @@
 //! [`Engine::start`] opens a store through any [`ff_script::Host`], fixes its partitions, and runs timers, the route
 //! reconciler and the outbox for the partitions this process owns. Operations work on any number of engines at once.
 
+mod answers;
 pub mod engine;
 pub mod operations;
+mod principal;
+mod service;
 
 pub mod background;
 pub mod dispatch;
@@ -32,8 +35,10 @@ pub use operations::{
     Reserved, Spawned, SubmittedFlow, Usage, UsageAnswer, WaitpointCursor, WaitpointPage, child_id, fence_of,
     member_id, next_reset, trace_members,
 };
+pub use principal::Principal;
+pub use service::{Handle, Service};
 pub use streams::{Appended, FrameRange, Merged, MergedCursor, StreamPage, Streams};
 pub use waitpoints::{
     IssuedToken, NewSignal, NewSuspension, OpenedWaitpoint, SignalOutcome, Suspended, WaitpointSpec, Waitpoints,
-    WaitpointsError,
+    WaitpointsError, invalid_token, keys_problem,
 };

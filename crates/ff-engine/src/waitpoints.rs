@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use ff_api::Problem;
 use ff_core::condition::{Condition, Op, Over};
 use ff_core::error::{EngineError, ValidationKind};
 use ff_core::error_code::ErrorCode;
@@ -34,6 +35,45 @@ pub enum WaitpointsError {
     /// The token was not signed with one of this store's keys.
     #[error("invalid token")]
     InvalidToken(#[from] InvalidToken),
+}
+
+impl From<WaitpointsError> for Problem {
+    fn from(error: WaitpointsError) -> Self {
+        match error {
+            WaitpointsError::Engine(error) => error.into(),
+            WaitpointsError::Keys(error) => keys_problem(error),
+            WaitpointsError::InvalidToken(_) => invalid_token(),
+        }
+    }
+}
+
+/// The token was not signed with one of this store's keys, or there is none.
+#[must_use]
+pub fn invalid_token() -> Problem {
+    Problem::new(401, "invalid_token", "the waitpoint token is missing or not genuine")
+}
+
+/// What goes wrong with keys, as a problem: a caller can correct some of it, the rest is for an operator.
+#[must_use]
+pub fn keys_problem(error: ff_keys::Error) -> Problem {
+    use ff_keys::Error;
+    let text = error.to_string();
+    match error {
+        Error::ClaimTooLong { field, .. } => Problem::invalid(field, text),
+        Error::Fixed => Problem::new(409, "keys_fixed", text),
+        Error::UnknownKey { .. } => Problem::new(404, "key_not_found", text),
+        Error::Malformed { .. }
+        | Error::OpenToOthers { .. }
+        | Error::Missing { .. }
+        | Error::Exists { .. }
+        | Error::Io { .. }
+        | Error::TwoPlaces
+        | Error::NoDataDir
+        | Error::ForeignRing { .. } => {
+            tracing::error!(error = text, "no token can be signed");
+            Problem::new(503, "keys_unavailable", text)
+        }
+    }
 }
 
 impl From<EngineError> for WaitpointsError {

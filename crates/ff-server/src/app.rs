@@ -7,9 +7,8 @@ use axum::Json;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use ff_core::types::{BudgetId, ExecutionId, FlowId, QuotaPolicyId, WaitpointId, is_name};
-use ff_engine::dispatch::Dispatcher;
+use ff_engine::Service;
 use ff_engine::news::{Listener, News};
-use ff_engine::{Engine, Operations, Waitpoints};
 use ff_script::{Route, Wake};
 use tokio_util::sync::CancellationToken;
 use utoipa::openapi::Required;
@@ -29,10 +28,7 @@ pub struct App(pub Arc<Rooms>);
 
 /// The parts behind an [`App`].
 pub struct Rooms {
-    pub engine: Engine,
-    pub operations: Operations,
-    pub waitpoints: Waitpoints,
-    pub dispatcher: Dispatcher,
+    pub service: Service,
     pub fleet: Arc<Fleet>,
     pub tails: Arc<Tails>,
     pub guard: Guard,
@@ -46,6 +42,13 @@ impl Deref for App {
     type Target = Rooms;
     fn deref(&self) -> &Rooms {
         &self.0
+    }
+}
+
+impl Deref for Rooms {
+    type Target = Service;
+    fn deref(&self) -> &Service {
+        &self.service
     }
 }
 

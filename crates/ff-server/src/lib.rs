@@ -5,6 +5,7 @@
 //! answer into the shape of the API. Nothing here decides about state: what may happen is the library's word.
 
 mod access;
+mod answering;
 mod app;
 mod body;
 mod continuation;

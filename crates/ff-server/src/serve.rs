@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ff_engine::dispatch::{Dispatcher, DispatcherOptions, StoreAdmission};
 use ff_engine::news::Listener;
-use ff_engine::{Engine, EngineOptions, Waitpoints};
+use ff_engine::{Engine, EngineOptions, Service, Waitpoints};
 use ff_keys::{BearerToken, Keys, Places, Source};
 use ff_script::Host;
 use hyper::StatusCode;
@@ -166,6 +166,7 @@ impl Server {
         let operations = engine.operations().clone();
         let keys = Waitpoints::new(operations.clone(), options.keys.clone());
         engine.carry_webhooks(Arc::new(HttpCourier::new(&options.webhooks, keys)?));
+        let engine = Arc::new(engine);
         let dispatcher = Dispatcher::start(
             operations.clone(),
             Arc::new(StoreAdmission::new(operations.clone())),
@@ -178,11 +179,8 @@ impl Server {
             Auth::Root(token) => Credentials::asked(token),
         };
         let app = App(Arc::new(Rooms {
-            waitpoints: Waitpoints::new(operations.clone(), options.keys),
+            service: Service::new(Arc::clone(&engine), dispatcher, move || Ok(options.keys.clone())),
             tails: Tails::new(Arc::clone(engine.streams()), options.times.keep_alive, stop.clone()),
-            engine,
-            operations,
-            dispatcher,
             fleet: Arc::clone(&fleet),
             guard: Guard::new(credentials),
             metrics: Metrics::new(Arc::clone(&process)),
@@ -298,8 +296,10 @@ async fn serve(open: Open, app: App, keeping: JoinHandle<()>, stop: Cancellation
         tracing::warn!(%error, "the workers' keeper did not end well");
     }
     if let Some(rooms) = Arc::into_inner(app.0) {
-        drop(rooms.dispatcher);
-        rooms.engine.stop().await;
+        let Service { engine, .. } = rooms.service;
+        if let Some(engine) = Arc::into_inner(engine) {
+            engine.stop().await;
+        }
     }
 }
 

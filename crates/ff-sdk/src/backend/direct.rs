@@ -11,7 +11,7 @@ use ff_core::{EngineError, ErrorCode};
 use ff_engine::dispatch::{Dispatcher, DispatcherOptions, Profile, StoreAdmission};
 use ff_engine::news::{Listener, News};
 use ff_engine::operations::LeaseRequest;
-use ff_engine::{Engine, ExecutionFilter, ListCursor, NewExecution, Operations};
+use ff_engine::{Engine, ExecutionFilter, ListCursor, NewExecution, Operations, Service};
 use ff_script::generated::{
     AwaitResultReply, CancelAttempt, CompleteExecution, CompleteExecutionReply, ConsumeGrant, ConsumeGrantReply,
     DelayExecution, FailExecution, FailExecutionReply, Fence, GrantReclaim, HeartbeatServer, HeartbeatServerReply,
@@ -22,9 +22,10 @@ use ff_script::{Bytes, Error, List, Route, Wake};
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::direct_waits::Signing;
+use super::direct_waits::Places;
 use super::{
-    Backend, Claim, End, Failing, Finished, Identity, LeaseRef, Registered, Renewal, Standing, Take, Transport, is_json,
+    Backend, Claim, End, Failing, Finished, Identity, LeaseRef, Reach, Registered, Renewal, Standing, Take, Transport,
+    is_json,
 };
 use crate::SdkError;
 use crate::flows::Place;
@@ -36,10 +37,9 @@ const FLEET_PAUSE: Duration = Duration::from_millis(50);
 
 /// A backend over a running [`Engine`]; one per engine serves all workers of the process.
 pub struct Direct {
-    engine: Arc<Engine>,
-    dispatcher: Dispatcher,
+    service: Arc<Service>,
     transport: Transport,
-    pub(super) signing: Signing,
+    pub(super) key_places: Arc<Places>,
 }
 
 impl Direct {
@@ -57,13 +57,20 @@ impl Direct {
             Arc::new(StoreAdmission::new(engine.operations().clone())),
             options,
         );
-        Arc::new(Self { engine, dispatcher, transport, signing: Signing::default() })
+        let key_places = Arc::new(Places::default());
+        let places = Arc::clone(&key_places);
+        let service = Arc::new(Service::new(engine, dispatcher, move || places.find()));
+        Arc::new(Self { service, transport, key_places })
     }
 
     /// The engine beneath.
     #[must_use]
     pub fn engine(&self) -> &Arc<Engine> {
-        &self.engine
+        &self.service.engine
+    }
+
+    pub(super) fn service(&self) -> &Service {
+        &self.service
     }
 
     /// How many servers live: they run the timers and reconcilers of a store.
@@ -79,7 +86,7 @@ impl Direct {
     }
 
     fn operations(&self) -> &Operations {
-        self.engine.operations()
+        &self.service.operations
     }
 
     fn route(&self, id: ExecutionId) -> Route {
@@ -183,6 +190,10 @@ fn renewal(reply: Result<RenewLeaseReply, Error>) -> Renewal {
 
 #[async_trait]
 impl Backend for Direct {
+    fn reach(&self) -> Reach {
+        Reach::in_process(Arc::clone(&self.service))
+    }
+
     fn transport(&self) -> Transport {
         self.transport
     }
@@ -283,7 +294,7 @@ impl Backend for Direct {
 
     async fn deregister(&self, who: &Identity) -> Result<(), SdkError> {
         self.operations().deregister_worker(&who.instance, Some(who.incarnation), None).await?;
-        self.dispatcher.forget(&who.instance);
+        self.service.dispatcher.forget(&who.instance);
         Ok(())
     }
 
@@ -296,13 +307,13 @@ impl Backend for Direct {
         request_id: Uuid,
     ) -> Result<Vec<Claim>, SdkError> {
         let profile = profile(who, lanes.to_vec());
-        let tasks = self.dispatcher.claim(&profile, max, wait, request_id).await?;
+        let tasks = self.service.dispatcher.claim(&profile, max, wait, request_id).await?;
         Ok(tasks.into_iter().map(Claim::from).collect())
     }
 
     async fn grant(&self, who: &Identity, lane: &str, ttl_ms: u64) -> Result<Option<ClaimGrant>, SdkError> {
         let profile = profile(who, vec![lane.to_owned()]);
-        let grants = self.dispatcher.grant(&profile, 1, millis(ttl_ms)).await?;
+        let grants = self.service.dispatcher.grant(&profile, 1, millis(ttl_ms)).await?;
         Ok(grants.into_iter().next().map(|grant| ClaimGrant {
             execution_id: grant.execution_id,
             grant_id: grant.grant_id,
@@ -329,7 +340,7 @@ impl Backend for Direct {
             lanes: worker.lanes,
             capabilities: worker.capabilities,
         };
-        let grant = self.dispatcher.grant_reclaim(&call).await?;
+        let grant = self.service.dispatcher.grant_reclaim(&call).await?;
         Ok(ReclaimGrant {
             execution_id: grant.execution_id,
             grant_id: grant.grant_id,
@@ -373,7 +384,7 @@ impl Backend for Direct {
     async fn finish(&self, who: &Identity, ends: &[&End], take: Option<&Take>) -> Result<Finished, SdkError> {
         let calls: Vec<(Route, CompleteExecution)> =
             ends.iter().map(|end| (self.route(end.lease.execution_id), completion(end))).collect();
-        let carried = self.engine.waiting().carry(ends.iter().map(|end| end.lease.execution_id));
+        let carried = self.service.engine.waiting().carry(ends.iter().map(|end| end.lease.execution_id));
         let client = self.operations().client();
         let mut list = List::default();
         let asked: Vec<_> = calls.iter().map(|(route, call)| list.add(client, *route, call)).collect();
@@ -381,7 +392,10 @@ impl Backend for Direct {
             None => (client.run(list).await, Ok(Vec::new())),
             Some(Take { lanes, max, request_id }) => {
                 let (last, lane) = (calls.last().map(|(route, _)| *route), ends.last().map(|end| end.lane.as_str()));
-                self.dispatcher.claim_after(list, last, lane, &profile(who, lanes.clone()), *max, *request_id).await
+                self.service
+                    .dispatcher
+                    .claim_after(list, last, lane, &profile(who, lanes.clone()), *max, *request_id)
+                    .await
             }
         };
         let tasks = claimed.unwrap_or_else(|error| {
@@ -448,7 +462,7 @@ impl Backend for Direct {
     }
 
     async fn submit(&self, new: NewExecution) -> Result<(ExecutionId, bool), SdkError> {
-        Ok(match self.dispatcher.submit(new).await? {
+        Ok(match self.service.dispatcher.submit(new).await? {
             SubmitExecutionReply::Created { execution_id, .. } => (execution_id, false),
             SubmitExecutionReply::Duplicate { execution_id, .. } => (execution_id, true),
         })
@@ -473,7 +487,7 @@ impl Backend for Direct {
     }
 
     async fn result(&self, id: ExecutionId, wait: Duration) -> Result<Option<ExecutionResult>, SdkError> {
-        Ok(match self.engine.waiting().result(id, wait).await? {
+        Ok(match self.service.engine.waiting().result(id, wait).await? {
             AwaitResultReply::Ended { failure, outcome, result, .. } => Some(ExecutionResult {
                 outcome,
                 result: result.map(|bytes| bytes.0),

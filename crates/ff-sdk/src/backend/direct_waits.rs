@@ -1,15 +1,15 @@
 //! Waits of an engine in reach: tokens are minted and verified in this process, with keys that are found when first needed.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 use ff_core::types::{ExecutionId, SignalId, TimestampMs, WaitpointId};
 use ff_engine::{
-    Engine, NewSignal, NewSuspension, OpenedWaitpoint, SignalOutcome as Delivered, Suspended as Answer, WaitpointSpec,
+    NewSignal, NewSuspension, OpenedWaitpoint, SignalOutcome as Delivered, Suspended as Answer, WaitpointSpec,
     Waitpoints, WaitpointsError,
 };
-use ff_keys::{Keys, Places, Source};
+use ff_keys::{Keys, Source};
 use uuid::Uuid;
 
 use super::direct::{Direct, fence, millis};
@@ -38,47 +38,36 @@ impl KeyPlaces {
     }
 }
 
-/// The keys of a process: not looked for before they are needed, so that a worker that never waits needs none.
+/// Where a process looks for its keys. It does not look before it needs them.
 #[derive(Default)]
-pub(super) struct Signing {
-    places: Mutex<Option<KeyPlaces>>,
-    waitpoints: OnceLock<Waitpoints>,
-}
+pub(super) struct Places(Mutex<Option<KeyPlaces>>);
 
-impl Signing {
-    fn places(&self) -> KeyPlaces {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_default()
-    }
-
-    /// Looks in these places; nothing said changes nothing. Refused when others were said, or used, before: one engine signs with
-    /// one ring.
-    fn look_in(&self, places: KeyPlaces) -> Result<(), SdkError> {
-        let mut said = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = said.is_some() || self.waitpoints.get().is_some();
-        if places == KeyPlaces::default() || said.as_ref() == Some(&places) {
-            return Ok(());
-        }
-        if known {
-            let field = if places.keys.is_some() { "keys" } else { "data_dir" };
-            let message = "must be the same for every worker of one engine in a process";
-            return Err(SdkError::config("connect", field, message));
-        }
-        *said = Some(places);
-        Ok(())
-    }
-
-    fn waitpoints(&self, engine: &Engine, context: &str) -> Result<&Waitpoints, SdkError> {
-        if let Some(waitpoints) = self.waitpoints.get() {
-            return Ok(waitpoints);
-        }
-        let places = self.places();
-        let places = Places {
+impl Places {
+    /// The keys in these places.
+    pub(super) fn find(&self) -> Result<Keys, ff_keys::Error> {
+        let places = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_default();
+        let places = ff_keys::Places {
             keys: places.keys.as_deref(),
             data_dir: places.data_dir.as_deref(),
             embedded: places.embedded.as_deref(),
         };
-        let keys = Source::find(&places).and_then(Keys::open).map_err(|error| bad_keys(context, &error))?;
-        Ok(self.waitpoints.get_or_init(|| Waitpoints::new(engine.operations().clone(), keys)))
+        Source::find(&places).and_then(Keys::open)
+    }
+
+    /// Looks in these places; the default changes nothing. Fails when other places were given, or used, before: one
+    /// engine signs with one ring.
+    fn look_in(&self, places: KeyPlaces, used: bool) -> Result<(), SdkError> {
+        let mut given = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if places == KeyPlaces::default() || given.as_ref() == Some(&places) {
+            return Ok(());
+        }
+        if given.is_some() || used {
+            let field = if places.keys.is_some() { "keys" } else { "data_dir" };
+            let message = "must be the same for every worker of one engine in a process";
+            return Err(SdkError::config("connect", field, message));
+        }
+        *given = Some(places);
+        Ok(())
     }
 }
 
@@ -107,12 +96,17 @@ impl Direct {
     /// Looks for the keys that sign waitpoint tokens in these places. Without it, and in what they leave open, the environment
     /// says: `FF_KEYS` or `FF_KEYS_FILE`, else the file `keys` in the data directory.
     pub fn look_for_keys_in(&self, places: KeyPlaces) -> Result<(), SdkError> {
-        self.signing.look_in(places)
+        self.key_places.look_in(places, self.service().has_keys())
     }
 
     /// Suspensions and waitpoints of the engine, signed with this process's keys.
     pub fn waitpoints(&self) -> Result<&Waitpoints, SdkError> {
-        self.signing.waitpoints(self.engine(), "waitpoints")
+        self.waitpoints_for("waitpoints")
+    }
+
+    /// Keys that cannot be used are a problem of the settings; the text names the file and what to do with it.
+    fn waitpoints_for(&self, context: &str) -> Result<&Waitpoints, SdkError> {
+        self.service().waitpoints().map_err(|problem| SdkError::config(context, "keys", problem.detail()))
     }
 }
 
@@ -134,7 +128,7 @@ impl Waits for Direct {
             step: suspending.step.clone(),
             request_id: Some(suspending.request_id),
         };
-        let waitpoints = self.signing.waitpoints(self.engine(), "suspend")?;
+        let waitpoints = self.waitpoints_for("suspend")?;
         match waitpoints.suspend(new).await.map_err(|error| waitpoints_error("suspend", error))? {
             Answer::Waiting { suspension_id, waitpoints, timeout_at, .. } => {
                 let timeout_at = timeout_at.map(TimestampMs);
@@ -155,7 +149,7 @@ impl Waits for Direct {
         request_id: Uuid,
     ) -> Result<OpenedWaitpoint, SdkError> {
         let context = "create_pending_waitpoint";
-        let waitpoints = self.signing.waitpoints(self.engine(), context)?;
+        let waitpoints = self.waitpoints_for(context)?;
         let opened = waitpoints.create(lease.execution_id, fence(lease), Some(namespace), spec, Some(request_id)).await;
         opened.map_err(|error| waitpoints_error(context, error))
     }
@@ -184,7 +178,7 @@ impl Waits for Direct {
             correlation_id: None,
             idempotency_key: signal.idempotency_key.clone(),
         };
-        let waitpoints = self.signing.waitpoints(self.engine(), context)?;
+        let waitpoints = self.waitpoints_for(context)?;
         let delivered = waitpoints.deliver(execution_id, waitpoint_id, &signal.waitpoint_token, new).await;
         Ok(match delivered.map_err(|error| waitpoints_error(context, error))? {
             Delivered::Accepted { signal_id, effect } => SignalOutcome::Accepted { signal_id, effect },

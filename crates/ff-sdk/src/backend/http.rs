@@ -35,7 +35,7 @@ use super::http_flows::{PassedShape, take_passed};
 use super::http_submissions::Submissions;
 use super::http_waits::ResumeShape;
 use super::{
-    Backend, Claim, End, Failing, Finished, Identity, LeaseRef, Registered, Renewal, Standing, Take, Transport,
+    Backend, Claim, End, Failing, Finished, Identity, LeaseRef, Reach, Registered, Renewal, Standing, Take, Transport,
 };
 use crate::SdkError;
 use crate::config::Secret;
@@ -536,6 +536,10 @@ pub(super) fn escaped(text: &str) -> String {
 
 #[async_trait]
 impl Backend for Http {
+    fn reach(&self) -> Reach {
+        Reach::http(self.clone())
+    }
+
     fn transport(&self) -> Transport {
         Transport::Http
     }

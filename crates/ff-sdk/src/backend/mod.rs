@@ -27,6 +27,7 @@ mod http_usage;
 #[cfg(feature = "http")]
 mod http_waits;
 mod limits;
+mod reach;
 mod streams;
 mod usage;
 mod waits;
@@ -55,6 +56,8 @@ pub use flows::{ChildPage, ChildrenWait, Flows};
 #[cfg(feature = "http")]
 pub use http::Http;
 pub use limits::Limits;
+pub(crate) use reach::Crossing;
+pub use reach::Reach;
 pub use streams::{Appended, FramePlace, FrameSpan, Frames};
 pub use usage::{Amounts, Usage};
 pub use waits::{Suspended, Suspending, Waits};
@@ -241,6 +244,9 @@ pub struct Finished {
 pub trait Backend: Waits + Frames + Flows + Usage + Limits + Send + Sync + 'static {
     /// How it travels.
     fn transport(&self) -> Transport;
+
+    /// The way on which every declared operation can be asked for.
+    fn reach(&self) -> Reach;
 
     /// Registers a worker, or replaces what it serves. Refused with `instance_in_use` while another process lives under its id.
     async fn register(&self, who: &Identity) -> Result<Registered, SdkError>;

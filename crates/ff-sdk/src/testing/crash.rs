@@ -14,7 +14,8 @@ use uuid::Uuid;
 
 use crate::SdkError;
 use crate::backend::{
-    Backend, Claim, End, Failing, Finished, Identity, LeaseRef, Registered, Renewal, Standing, Take, Transport,
+    Backend, Claim, Crossing, End, Failing, Finished, Identity, LeaseRef, Reach, Registered, Renewal, Standing, Take,
+    Transport,
 };
 use crate::snapshot::{ExecutionPage, ExecutionResult, ExecutionSnapshot, WorkerSnapshot};
 use crate::task::FailOutcome;
@@ -80,38 +81,39 @@ pub enum CrashPoint {
     AfterCall(Call),
 }
 
-/// The backend of a worker that can be made to die.
-pub(super) struct Mortal {
-    pub(super) inner: Arc<dyn Backend>,
+impl Call {
+    /// The kind of call that an operation is, when a worker can die at it.
+    fn of(operation: &str) -> Option<Self> {
+        Some(match operation {
+            "task_fail" => Self::Fail,
+            "task_cancel" => Self::Cancel,
+            "task_delay" => Self::Delay,
+            "task_yield" => Self::Yield,
+            "task_report_progress" => Self::Progress,
+            "task_suspend" => Self::Suspend,
+            "waitpoint_create" => Self::Waitpoint,
+            "signal_deliver" => Self::Signal,
+            _ => return None,
+        })
+    }
+}
+
+/// When a worker's process dies, and which answers are lost on the way to it.
+#[derive(Default)]
+pub(super) struct Fate {
     dead: AtomicBool,
     point: Mutex<Option<CrashPoint>>,
     owner: OnceLock<Weak<Shared>>,
     lost: Mutex<Vec<Call>>,
 }
 
-impl Mortal {
-    pub(super) fn new(inner: Arc<dyn Backend>) -> Self {
-        Self {
-            inner,
-            dead: AtomicBool::new(false),
-            point: Mutex::new(None),
-            owner: OnceLock::new(),
-            lost: Mutex::default(),
-        }
-    }
+/// The backend of a worker that can be made to die.
+pub(super) struct Mortal {
+    pub(super) inner: Arc<dyn Backend>,
+    fate: Arc<Fate>,
+}
 
-    pub(super) fn belongs_to(&self, owner: Weak<Shared>) {
-        // Set once, right after the worker is made.
-        let _ = self.owner.set(owner);
-    }
-
-    pub(super) fn dies_at(&self, point: CrashPoint) {
-        match point {
-            CrashPoint::Now => self.die(),
-            later => *self.point.lock().unwrap_or_else(PoisonError::into_inner) = Some(later),
-        }
-    }
-
+impl Fate {
     fn die(&self) {
         self.dead.store(true, Ordering::SeqCst);
         if let Some(owner) = self.owner.get().and_then(Weak::upgrade) {
@@ -129,7 +131,7 @@ impl Mortal {
         self.alive()
     }
 
-    pub(super) fn alive(&self) -> Result<(), SdkError> {
+    fn alive(&self) -> Result<(), SdkError> {
         if self.dead.load(Ordering::SeqCst) {
             let detail = "the worker's process has died".to_owned();
             return Err(EngineError::Transport { kind: TransportKind::Closed, detail }.into());
@@ -137,31 +139,78 @@ impl Mortal {
         Ok(())
     }
 
-    pub(super) async fn through<T>(
-        &self,
-        call: Call,
-        made: impl Future<Output = Result<T, SdkError>>,
-    ) -> Result<T, SdkError> {
-        self.meet(CrashPoint::BeforeCall(call))?;
-        let answer = made.await?;
-        self.meet(CrashPoint::AfterCall(call))?;
+    /// Fails when the answer of this call is to be lost.
+    fn deliver(&self, call: Call) -> Result<(), SdkError> {
         let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(at) = lost.iter().position(|lost| *lost == call) {
             lost.swap_remove(at);
             let detail = "the answer was lost on the way".to_owned();
             return Err(EngineError::Transport { kind: TransportKind::Unavailable, detail }.into());
         }
+        Ok(())
+    }
+}
+
+impl Crossing for Fate {
+    fn before(&self, operation: &'static str) -> Result<(), SdkError> {
+        match Call::of(operation) {
+            Some(call) => self.meet(CrashPoint::BeforeCall(call)),
+            None => self.alive(),
+        }
+    }
+
+    fn after(&self, operation: &'static str) -> Result<(), SdkError> {
+        let Some(call) = Call::of(operation) else { return Ok(()) };
+        self.meet(CrashPoint::AfterCall(call))?;
+        self.deliver(call)
+    }
+}
+
+impl Mortal {
+    pub(super) fn new(inner: Arc<dyn Backend>) -> Self {
+        Self { inner, fate: Arc::default() }
+    }
+
+    pub(super) fn belongs_to(&self, owner: Weak<Shared>) {
+        // Set once, right after the worker is made.
+        let _ = self.fate.owner.set(owner);
+    }
+
+    pub(super) fn dies_at(&self, point: CrashPoint) {
+        match point {
+            CrashPoint::Now => self.fate.die(),
+            later => *self.fate.point.lock().unwrap_or_else(PoisonError::into_inner) = Some(later),
+        }
+    }
+
+    pub(super) fn alive(&self) -> Result<(), SdkError> {
+        self.fate.alive()
+    }
+
+    pub(super) async fn through<T>(
+        &self,
+        call: Call,
+        made: impl Future<Output = Result<T, SdkError>>,
+    ) -> Result<T, SdkError> {
+        self.fate.meet(CrashPoint::BeforeCall(call))?;
+        let answer = made.await?;
+        self.fate.meet(CrashPoint::AfterCall(call))?;
+        self.fate.deliver(call)?;
         Ok(answer)
     }
 
     /// The answer of the next call of this kind is lost: it was committed, and its caller does not hear so.
     pub(super) fn loses(&self, call: Call) {
-        self.lost.lock().unwrap_or_else(PoisonError::into_inner).push(call);
+        self.fate.lost.lock().unwrap_or_else(PoisonError::into_inner).push(call);
     }
 }
 
 #[async_trait]
 impl Backend for Mortal {
+    fn reach(&self) -> Reach {
+        self.inner.reach().watched(Arc::clone(&self.fate) as Arc<dyn Crossing>)
+    }
+
     fn transport(&self) -> Transport {
         self.inner.transport()
     }

@@ -7,7 +7,7 @@ use axum::http::request::Parts;
 use axum::http::{Method, StatusCode};
 use ff_core::error_code::ErrorCode;
 use ff_core::types::{BudgetId, ExecutionId, FlowId, LeaseId, QuotaPolicyId, WaitpointId};
-use ff_script::generated::{BudgetRef, Role, Submission, Worker};
+use ff_script::generated::{BudgetRef, Role, Submission};
 
 use super::{Caller, Principal};
 use crate::app::App;
@@ -36,8 +36,8 @@ pub async fn check(app: &App, caller: &Principal, path: &str, request: &mut Part
         (Some("flows"), _) => match value.parse::<FlowId>() {
             Ok(id) => {
                 let flow = app.operations.flow(id).await?;
-                covered(caller, &flow.namespace, None, ErrorCode::FlowNotFound)?;
-                caller.check_all_lanes("a flow")
+                caller.sees(&flow.namespace, None, ErrorCode::FlowNotFound)?;
+                Ok(caller.check_all_lanes("a flow")?)
             }
             Err(_) => Ok(()),
         },
@@ -80,8 +80,8 @@ async fn execution(app: &App, caller: &Principal, id: ExecutionId) -> Answer<()>
         return Ok(());
     }
     let execution = app.operations.describe(id).await.map_err(|error| Problem::from(error).about(id))?;
-    covered(caller, &execution.namespace, Some(&execution.lane), ErrorCode::ExecutionNotFound)
-        .map_err(|problem| problem.about(id))
+    let seen = caller.sees(&execution.namespace, Some(&execution.lane), ErrorCode::ExecutionNotFound);
+    Ok(seen.map_err(|problem| problem.about(id))?)
 }
 
 async fn worker(app: &App, caller: &Principal, instance: &str, own: bool) -> Answer<()> {
@@ -90,28 +90,11 @@ async fn worker(app: &App, caller: &Principal, instance: &str, own: bool) -> Ans
     if own && !caller.owns(worker.owner().as_deref()) {
         return Err(another_owner(instance));
     }
-    covered(caller, &worker.namespace(), None, ErrorCode::WorkerNotRegistered)
-}
-
-impl Principal {
-    /// Refuses a worker outside of its scope.
-    pub fn check_worker(&self, worker: &Worker) -> Answer<()> {
-        covered(self, &worker.namespace, None, ErrorCode::WorkerNotRegistered)
-            .map_err(|problem| problem.about(&worker.instance))
-    }
+    Ok(caller.sees(&worker.namespace(), None, ErrorCode::WorkerNotRegistered)?)
 }
 
 fn another_owner(what: impl std::fmt::Display) -> Problem {
     Problem::new(StatusCode::FORBIDDEN, "forbidden", format!("{what} belongs to another principal"))
-}
-
-/// Answers as if it were not there.
-fn covered(caller: &Principal, namespace: &str, lane: Option<&str>, code: ErrorCode) -> Answer<()> {
-    if caller.covers(namespace, lane) {
-        Ok(())
-    } else {
-        Err(Problem::new(StatusCode::NOT_FOUND, code.as_str(), code.doc()))
-    }
 }
 
 impl App {
@@ -121,7 +104,7 @@ impl App {
             return Ok(());
         }
         let status = self.operations.budget(id).await?;
-        covered(caller, &status.budget.namespace, None, ErrorCode::BudgetNotFound)
+        Ok(caller.sees(&status.budget.namespace, None, ErrorCode::BudgetNotFound)?)
     }
 
     /// Refuses what would spend from a budget outside of the caller's scope.
@@ -138,7 +121,8 @@ impl App {
             return Ok(());
         }
         let (entry, _) = self.operations.quota(id, None).await.map_err(|error| Problem::from(error).about(id))?;
-        covered(caller, &entry.quota.namespace, None, ErrorCode::QuotaNotFound).map_err(|problem| problem.about(id))
+        let seen = caller.sees(&entry.quota.namespace, None, ErrorCode::QuotaNotFound);
+        Ok(seen.map_err(|problem| problem.about(id))?)
     }
 
     /// Refuses a submission that is outside of the caller's scope, or would spend what is.

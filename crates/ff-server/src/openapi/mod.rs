@@ -13,6 +13,9 @@ use axum::routing::{MethodFilter, on};
 use bytes::Bytes;
 use ff_api::operation::{Describe, Method};
 pub use ff_api::vocabulary;
+use ff_engine::{Handle, Service};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use utoipa::ToSchema;
 use utoipa::openapi::extensions::Extensions;
 use utoipa::openapi::path::{HttpMethod, Paths};
@@ -20,6 +23,7 @@ use utoipa::openapi::schema::Schema;
 use utoipa::openapi::{Components, OpenApi, RefOr};
 use utoipa_axum::router::UtoipaMethodRouter;
 
+use crate::answering;
 use crate::app::App;
 use crate::routes;
 
@@ -83,6 +87,15 @@ impl Described {
         self.keep(shapes);
         self.document.paths.add_path_operation(O::PATH, vec![method], description);
         Self { router: self.router.route(O::PATH, on(filter, handler)), document: self.document }
+    }
+
+    /// With an operation that the service answers.
+    pub fn answering<O>(self) -> Self
+    where
+        O: Describe<Query: DeserializeOwned, Body: DeserializeOwned, Answer: Serialize>,
+        Service: Handle<O>,
+    {
+        self.serving::<O, _>(answering::answer::<O>)
     }
 
     /// With the shape of a stream's items, which no body names.

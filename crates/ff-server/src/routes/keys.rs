@@ -48,9 +48,9 @@ impl From<KeyFacts> for KeyShape {
     }
 }
 
-fn listed(app: &App) -> Listed<KeyShape> {
-    let keys = app.waitpoints.keys().facts();
-    Listed { items: keys.into_iter().map(KeyShape::from).collect(), next_cursor: None }
+fn listed(app: &App) -> Answer<Listed<KeyShape>> {
+    let keys = app.waitpoints()?.keys().facts();
+    Ok(Listed { items: keys.into_iter().map(KeyShape::from).collect(), next_cursor: None })
 }
 
 /// The signing key first; none before the first token is needed.
@@ -60,7 +60,7 @@ fn listed(app: &App) -> Listed<KeyShape> {
     responses((status = 200, body = Listed<KeyShape>)),
 )]
 async fn list(State(app): State<App>) -> JsonAnswer<Listed<KeyShape>> {
-    Ok(Json(listed(&app)))
+    Ok(Json(listed(&app)?))
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -92,8 +92,8 @@ async fn rotate(State(app): State<App>, caller: Caller, Body(body): Body<RotateB
         return Err(Problem::invalid("grace_ms", format!("must be in 0..={GRACE_MAX_MS}, got {grace_ms}")));
     }
     // Keys of a store others sign for are not replaced by keys nobody else has.
-    app.waitpoints.note_keys().await?;
-    let keys = app.waitpoints.keys().clone();
+    app.waitpoints()?.note_keys().await?;
+    let keys = app.waitpoints()?.keys().clone();
     let change = move || keys.rotate(Duration::from_millis(grace_ms)).map(|signs| (signs.clone(), signs));
     changed(&app, &caller, RecordedAction::KeysRotated, change).await
 }
@@ -109,8 +109,8 @@ async fn rotate(State(app): State<App>, caller: Caller, Body(body): Body<RotateB
 async fn revoke(State(app): State<App>, caller: Caller, Path(key): Path<String>) -> JsonAnswer<Changed> {
     let id: KeyId =
         key.parse().map_err(|error: ff_keys::InvalidKeyId| Problem::invalid("key_id", error.to_string()))?;
-    app.waitpoints.note_keys().await?;
-    let keys = app.waitpoints.keys().clone();
+    app.waitpoints()?.note_keys().await?;
+    let keys = app.waitpoints()?.keys().clone();
     let change = move || keys.revoke(&id).map(|signs| (signs, id));
     changed(&app, &caller, RecordedAction::KeyRevoked, change).await
 }
@@ -132,7 +132,7 @@ async fn changed(
     };
     let (signs, about) = done?;
     app.operations.record_action(action, caller.name(), Some(about.as_str().to_owned())).await?;
-    app.waitpoints.note_keys().await?;
+    app.waitpoints()?.note_keys().await?;
     tracing::info!(key_id = signs.as_str(), actor = caller.name(), "the signing keys changed");
-    Ok(Json(Changed { key_id: signs.as_str().to_owned(), keys: listed(app).items }))
+    Ok(Json(Changed { key_id: signs.as_str().to_owned(), keys: listed(app)?.items }))
 }

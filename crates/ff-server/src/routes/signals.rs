@@ -35,12 +35,14 @@ async fn answered(
     headers: HeaderMap,
     Body(mut body): Body<SignalBody>,
 ) -> Response {
-    let answer = match token(&headers, body.token.take()) {
-        // First of all: nothing about the rest of the request is said to whoever has no token of ours.
-        Ok(token) if app.waitpoints.keys().verify(token.as_str()).is_err() => {
+    let known = token(&headers, body.token.take())
+        .and_then(|token| Ok((app.waitpoints()?.keys().verify(token.as_str()), token)));
+    let answer = match known {
+        // First of all: a caller without a token of this store learns nothing about the rest of the request.
+        Ok((Err(_), _)) => {
             return app.guard.failed(peer.map(|Extension(peer)| peer), Problem::invalid_token(), SCHEME);
         }
-        Ok(token) => deliver(&app, waitpoint_id, &headers, &token, body).await,
+        Ok((Ok(_), token)) => deliver(&app, waitpoint_id, &headers, &token, body).await,
         Err(problem) => Err(problem),
     };
     match answer {
@@ -70,7 +72,7 @@ async fn deliver(
         idempotency_key: idempotency_key(headers, body.idempotency_key)?,
     };
     // The problem is not said to be about anything: it must be the same whatever the reason.
-    Ok(match app.waitpoints.deliver(body.execution_id, waitpoint_id, token, signal).await? {
+    Ok(match app.waitpoints()?.deliver(body.execution_id, waitpoint_id, token, signal).await? {
         SignalOutcome::Accepted { signal_id, effect } => {
             SignalDelivered { outcome: DeliveryOutcome::Accepted, signal_id, effect: Some(effect) }
         }

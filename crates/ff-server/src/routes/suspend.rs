@@ -135,7 +135,7 @@ async fn suspend(
         step: body.step,
         request_id: request_of(body.request_id.as_deref()),
     };
-    let answer = app.waitpoints.suspend(new).await.map_err(Problem::from);
+    let answer = app.waitpoints()?.suspend(new).await.map_err(Problem::from);
     let ends = matches!(answer, Ok(Suspended::Waiting { .. }));
     Ok(Json(match settled(&app, id, fence, answer, ends)? {
         Suspended::Waiting { suspension_id, waitpoints, timeout_at, replayed } => SuspendAnswer::Suspended {
@@ -169,7 +169,7 @@ async fn create(
         uses: body.uses,
     };
     let request_id = request_of(body.request_id.as_deref());
-    let made = app.waitpoints.create(id, body.fence, None, &spec, request_id).await.map_err(Problem::from);
+    let made = app.waitpoints()?.create(id, body.fence, None, &spec, request_id).await.map_err(Problem::from);
     Ok(Json(opened(settled(&app, id, body.fence, made, false)?)))
 }
 
@@ -181,7 +181,7 @@ async fn close(
     Body(body): Body<CloseWaitpointBody>,
 ) -> JsonAnswer<WaitpointClosed> {
     app.check_fence(&caller, id, body.fence.lease_id).await?;
-    let closed = app.waitpoints.close(id, body.fence, waitpoint_id).await.map_err(Problem::from);
+    let closed = app.waitpoints()?.close(id, body.fence, waitpoint_id).await.map_err(Problem::from);
     let replayed = settled(&app, id, body.fence, closed, false)?;
     Ok(Json(WaitpointClosed { execution_id: id, waitpoint_id, outcome: CloseOutcome::Closed, replayed }))
 }

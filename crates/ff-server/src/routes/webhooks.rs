@@ -60,8 +60,8 @@ async fn key(
 ) -> Answer<([(HeaderName, &'static str); 1], Json<KeysShape>)> {
     let namespace = query.namespace.unwrap_or_else(|| "default".to_owned());
     caller.check(&namespace, None)?;
-    app.waitpoints.note_keys().await?;
-    let keys = app.waitpoints.keys().webhook_keys(&namespace)?;
+    app.waitpoints()?.note_keys().await?;
+    let keys = app.waitpoints()?.keys().webhook_keys(&namespace)?;
     let keys = keys.iter().map(|key| KeyShape {
         key_id: key.id().as_str().to_owned(),
         key: key.expose().to_owned(),

@@ -1,16 +1,13 @@
-//! The one behind a request: its name, its roles, and where it may act.
+//! The caller of an operation: its name, its roles, and where it may act.
 
-use std::sync::Arc;
-
-use axum::extract::FromRequestParts;
-use axum::http::StatusCode;
-use axum::http::request::Parts;
-use ff_script::generated::{self, Role};
-
-use crate::problem::{Answer, Problem};
+use ff_api::Problem;
+use ff_core::ErrorCode;
+use ff_script::generated::{self, Role, Worker};
 
 /// Who acts while there is no authentication.
 const LOCAL: &str = "local";
+/// The actor of a program with a store in reach.
+const SDK: &str = "sdk";
 /// Who bears the root token.
 const ROOT: &str = "root";
 
@@ -32,6 +29,11 @@ impl Principal {
     /// Whoever reaches a server without authentication.
     pub fn local() -> Self {
         Self::everything(LOCAL)
+    }
+
+    /// A program that reaches the store itself, through the SDK.
+    pub fn sdk() -> Self {
+        Self::everything(SDK)
     }
 
     /// The bearer of the root token.
@@ -82,8 +84,19 @@ impl Principal {
         within(&self.namespaces, namespace) && lane.is_none_or(|lane| within(&self.lanes, lane))
     }
 
+    /// Fails as if the thing were not there, when it lies outside of the scope.
+    pub fn sees(&self, namespace: &str, lane: Option<&str>, code: ErrorCode) -> Result<(), Problem> {
+        if self.covers(namespace, lane) { Ok(()) } else { Err(Problem::of_code(code)) }
+    }
+
+    /// Fails for a worker outside of its scope.
+    pub fn check_worker(&self, worker: &Worker) -> Result<(), Problem> {
+        let seen = self.sees(&worker.namespace, None, ErrorCode::WorkerNotRegistered);
+        seen.map_err(|problem| problem.about(&worker.instance))
+    }
+
     /// Refuses what is outside of its scope, by the field that says so.
-    pub fn check(&self, namespace: &str, lane: Option<&str>) -> Answer<()> {
+    pub fn check(&self, namespace: &str, lane: Option<&str>) -> Result<(), Problem> {
         if !self.covers(namespace, None) {
             return Err(outside("namespace", namespace));
         }
@@ -94,7 +107,7 @@ impl Principal {
     }
 
     /// Refuses a lane outside of its scope.
-    pub fn check_lane(&self, lane: &str) -> Answer<()> {
+    pub fn check_lane(&self, lane: &str) -> Result<(), Problem> {
         match &self.lanes {
             Some(lanes) if !lanes.iter().any(|known| known == lane) => Err(outside("lane", lane)),
             _ => Ok(()),
@@ -102,18 +115,18 @@ impl Principal {
     }
 
     /// Refuses what reaches over lanes to one that may act in some of them only.
-    pub fn check_all_lanes(&self, what: &str) -> Answer<()> {
+    pub fn check_all_lanes(&self, what: &str) -> Result<(), Problem> {
         match &self.lanes {
             None => Ok(()),
             Some(_) => {
                 let detail = format!("{what} reaches over lanes: it takes a token without lanes");
-                Err(Problem::new(StatusCode::FORBIDDEN, "forbidden", detail))
+                Err(Problem::forbidden(detail))
             }
         }
     }
 
     /// Refuses capabilities a worker of this principal may not claim to have.
-    pub fn check_capabilities(&self, capabilities: &[String]) -> Answer<()> {
+    pub fn check_capabilities(&self, capabilities: &[String]) -> Result<(), Problem> {
         let Some(allowed) = &self.capabilities else { return Ok(()) };
         match capabilities.iter().find(|capability| !allowed.contains(capability)) {
             Some(capability) => Err(outside("capabilities", capability)),
@@ -122,17 +135,17 @@ impl Principal {
     }
 
     /// The namespace a list is about: the one asked for, or the only one there is for this principal.
-    pub fn namespace(&self, asked: Option<String>) -> Answer<Option<String>> {
+    pub fn namespace(&self, asked: Option<String>) -> Result<Option<String>, Problem> {
         within("namespace", asked, self.namespaces.as_deref())
     }
 
     /// The lane a list is about: the one asked for, or the only one there is for this principal.
-    pub fn lane(&self, asked: Option<String>) -> Answer<Option<String>> {
+    pub fn lane(&self, asked: Option<String>) -> Result<Option<String>, Problem> {
         within("lane", asked, self.lanes.as_deref())
     }
 }
 
-fn within(field: &str, asked: Option<String>, scope: Option<&[String]>) -> Answer<Option<String>> {
+fn within(field: &str, asked: Option<String>, scope: Option<&[String]>) -> Result<Option<String>, Problem> {
     match (asked, scope) {
         (asked, None) => Ok(asked),
         (Some(asked), Some(scope)) if scope.contains(&asked) => Ok(Some(asked)),
@@ -150,48 +163,7 @@ impl From<generated::Access> for Principal {
 }
 
 fn outside(field: &str, value: &str) -> Problem {
-    Problem::new(StatusCode::FORBIDDEN, "forbidden", format!("{field} {value:?} is outside of what this token covers"))
-}
-
-/// The principal of a request, for its handler, and the token it was known by.
-#[derive(Clone)]
-pub struct Caller {
-    principal: Arc<Principal>,
-    /// The digest of a token that can expire or be revoked while an answer takes its time.
-    token: Option<Arc<str>>,
-}
-
-impl Caller {
-    /// A principal that nothing can take its rights from.
-    pub fn for_good(principal: Principal) -> Self {
-        Self { principal: Arc::new(principal), token: None }
-    }
-
-    /// A principal for as long as its token is good.
-    pub fn by_token(principal: Arc<Principal>, digest: String) -> Self {
-        Self { principal, token: Some(digest.into()) }
-    }
-
-    /// The digest of a token that can expire or be revoked.
-    pub fn token(&self) -> Option<&Arc<str>> {
-        self.token.as_ref()
-    }
-}
-
-impl std::ops::Deref for Caller {
-    type Target = Principal;
-    fn deref(&self) -> &Principal {
-        &self.principal
-    }
-}
-
-impl<S: Send + Sync> FromRequestParts<S> for Caller {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Answer<Self> {
-        // Only a route outside of the guard has none, and there is no such route.
-        parts.extensions.get::<Caller>().cloned().ok_or_else(|| Problem::of_status(StatusCode::INTERNAL_SERVER_ERROR))
-    }
+    Problem::forbidden(format!("{field} {value:?} is outside of what this token covers"))
 }
 
 #[cfg(test)]

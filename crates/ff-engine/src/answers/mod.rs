@@ -1,0 +1,14 @@
+//! What the engine answers, one file per noun: each operation of ff-api is a [`crate::Handle`] of the service.
+
+mod suspensions;
+mod waitpoints;
+
+use ff_api::Problem;
+
+/// Fails when a text is longer than its limit.
+pub(crate) fn bounded(field: &str, text: Option<&str>, bytes_max: usize) -> Result<(), Problem> {
+    match text {
+        Some(text) if text.len() > bytes_max => Err(Problem::too_large(field, bytes_max)),
+        _ => Ok(()),
+    }
+}
