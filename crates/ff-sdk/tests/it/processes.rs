@@ -243,14 +243,27 @@ async fn killed(world: &World) {
         tokio::time::sleep(Duration::from_millis(100)).await;
         first.signal("KILL");
         first.exit().await;
-        let next = Process::start(world, "same");
-        until("it is there again", || async { next.noted("ready") + next.noted("not connected") == 1 }).await;
-        assert_eq!(next.noted("ready"), 1, "{:?}", next.notes());
+        let next = restarted(world).await;
         for id in &ids {
             assert_eq!(world.result(id).await.outcome, Outcome::Success, "what the dead one held is done");
         }
         first = next;
     }
+}
+
+/// The next process under the id of a killed one. A server that has no time sees the end of a connection late and refuses the
+/// first ones; all of them together ask for less time than the registration would last by itself.
+async fn restarted(world: &World) -> Process {
+    let mut refused = Vec::new();
+    for _ in 0..8 {
+        let next = Process::start(world, "same");
+        until("it is there again", || async { next.noted("ready") + next.noted("not connected") == 1 }).await;
+        if next.noted("ready") == 1 {
+            return next;
+        }
+        refused.extend(next.notes());
+    }
+    panic!("the instance id of a killed process stays taken: {refused:?}");
 }
 
 async fn second_process(world: &World) {
