@@ -9,8 +9,12 @@ use std::time::SystemTime;
 use anyhow::{Context, anyhow, bail};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
+use ff_api::{Ask, Operation};
 use ff_sdk::WorkerConfig;
+use jiff::Timestamp;
 use reqwest::{Method, StatusCode};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::progress::Progress;
@@ -138,6 +142,11 @@ impl IdArgs {
     }
 }
 
+/// An id of the command line.
+pub fn id<T: std::str::FromStr>(what: &str, text: &str) -> anyhow::Result<T> {
+    text.parse().map_err(|_| WrongUsage(format!("{text:?} is not the id of {what}: it must be a UUID")).into())
+}
+
 /// Ids as they were named; `-` stands for those on stdin.
 pub fn read_ids(named: &[String]) -> anyhow::Result<Vec<String>> {
     let mut ids = Vec::new();
@@ -151,6 +160,14 @@ pub fn read_ids(named: &[String]) -> anyhow::Result<Vec<String>> {
         }
     }
     Ok(ids)
+}
+
+/// An answer: what it means, and the bytes it came as.
+pub struct Answered<T> {
+    /// What it means.
+    pub value: T,
+    /// The bytes, for `-o json`.
+    pub bytes: Vec<u8>,
 }
 
 /// What the server said.
@@ -299,6 +316,24 @@ impl Api {
         let said = answer.headers().get("date").and_then(|date| date.to_str().ok());
         let date = said.and_then(|date| jiff::fmt::rfc2822::parse(date).ok());
         Ok(date.map(|date| date.timestamp().as_millisecond()))
+    }
+
+    /// Asks for one operation; a refusal is an error.
+    pub async fn ask<O>(&self, ask: &Ask<O>) -> anyhow::Result<Answered<O::Answer>>
+    where
+        O: Operation<Query: Serialize, Body: Serialize, Answer: DeserializeOwned>,
+    {
+        let method = Method::from_bytes(O::METHOD.as_str().as_bytes()).expect("operations have methods of HTTP");
+        let mut request = self.http.request(method, format!("{}{}", self.url, O::url(&ask.at, &ask.query)));
+        // An empty body is left out.
+        if size_of::<O::Body>() > 0 {
+            request = request.header("content-type", "application/json").body(serde_json::to_vec(&ask.body)?);
+        }
+        let Reply { bytes, .. } = self.send(request).await?.accepted()?;
+        let text = if bytes.is_empty() { b"{}" } else { bytes.as_slice() };
+        let value = serde_json::from_slice(text)
+            .with_context(|| format!("the server's answer to {} is not what this version knows", O::NAME))?;
+        Ok(Answered { value, bytes })
     }
 
     /// Reads something.
@@ -533,22 +568,17 @@ pub fn text(value: &Value) -> String {
     }
 }
 
-/// Epoch milliseconds as a UTC time.
+/// Epoch milliseconds as a UTC time; nothing when there is no time.
 pub fn time(value: &Value) -> String {
-    let Some(ms) = value.as_i64() else { return String::new() };
-    let (days, in_day) = (ms.div_euclid(86_400_000), ms.rem_euclid(86_400_000));
-    // Days since 1970 to a date, by the usual algorithm on years that begin in March.
-    let z = days + 719_468;
-    let era = z.div_euclid(146_097);
-    let day_of_era = z.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_index = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_index + 2) / 5 + 1;
-    let month = if month_index < 10 { month_index + 3 } else { month_index - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    let (hours, minutes, seconds) = (in_day / 3_600_000, in_day / 60_000 % 60, in_day / 1_000 % 60);
-    format!("{year:04}-{month:02}-{day:02} {hours:02}:{minutes:02}:{seconds:02}.{:03}", in_day % 1_000)
+    value.as_i64().map(moment).unwrap_or_default()
+}
+
+/// Epoch milliseconds as a UTC time.
+pub fn moment(ms: i64) -> String {
+    match Timestamp::from_millisecond(ms) {
+        Ok(at) => at.strftime("%Y-%m-%d %H:%M:%S%.3f").to_string(),
+        Err(_) => ms.to_string(),
+    }
 }
 
 /// Now, in epoch milliseconds.

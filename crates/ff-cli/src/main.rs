@@ -9,6 +9,7 @@ mod pages;
 mod progress;
 mod quiet;
 mod store;
+mod table;
 mod telemetry;
 mod terminal;
 mod transfer;

@@ -6,10 +6,13 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use serde::Serialize;
+use ff_api::Ask;
+use ff_api::waitpoints::{DeliverSignal, DeliveryOutcome, SignalBody};
+use ff_core::types::WaitpointToken;
+use ff_script::generated::SignalEffect;
 use serde_json::value::RawValue;
 
-use crate::client::{Api, Output, OutputArgs, WrongUsage, say, say_raw, segment, text};
+use crate::client::{Api, Output, OutputArgs, WrongUsage, id, say, say_raw};
 
 /// Answers a waitpoint. The token is the only credential; no other is sent.
 #[derive(Args)]
@@ -51,17 +54,6 @@ pub struct Signal {
     output: OutputArgs,
 }
 
-#[derive(Serialize)]
-struct Body<'a> {
-    execution_id: &'a str,
-    name: &'a str,
-    token: &'a str,
-    payload: Option<Box<RawValue>>,
-    source: Option<&'a str>,
-    correlation_id: Option<&'a str>,
-    idempotency_key: Option<&'a str>,
-}
-
 impl Signal {
     /// Sends it, and says what it did.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
@@ -86,33 +78,40 @@ impl Signal {
                 })?)
             }
         };
-        let body = Body {
-            execution_id: &self.execution,
-            name: &self.name,
-            token: token.trim(),
+        let body = SignalBody {
+            execution_id: id("an execution", &self.execution)?,
+            name: self.name,
             payload,
-            source: self.source.as_deref(),
-            correlation_id: self.correlation_id.as_deref(),
-            idempotency_key: self.idempotency_key.as_deref(),
+            payload_encoding: None,
+            source: self.source,
+            source_identity: None,
+            category: None,
+            correlation_id: self.correlation_id,
+            idempotency_key: self.idempotency_key,
+            signal_id: None,
+            token: Some(WaitpointToken::new(token.trim())),
         };
-        let path = format!("/v1/waitpoints/{}/signals", segment(&self.waitpoint));
-        let reply = Api::anonymous(&self.url, self.ca_cert.as_deref())?
-            .post(&path, serde_json::to_string(&body)?)
-            .await?
-            .accepted()?;
-        let answer = reply.json()?;
+        let api = Api::anonymous(&self.url, self.ca_cert.as_deref())?;
+        let answered = api.ask(&Ask::<DeliverSignal>::with(id("a waitpoint", &self.waitpoint)?, body)).await?;
+        let delivered = answered.value;
         match self.output.output {
-            Output::Json => say_raw(&reply.bytes)?,
-            Output::Ids => say(&text(&answer["signal_id"]))?,
+            Output::Json => say_raw(&answered.bytes)?,
+            Output::Ids => say(&delivered.signal_id.to_string())?,
             Output::Table => {
-                let meaning = match (answer["outcome"].as_str(), answer["effect"].as_str()) {
-                    (Some("triggered_resume"), _) => "the execution goes on",
-                    (Some("duplicate"), _) => "it had been delivered before",
-                    (_, Some("counted")) => "it counts; more is needed",
-                    (_, Some("buffered")) => "it is kept until the execution waits",
-                    _ => "it is kept, but the execution does not wait for it",
+                let (outcome, meaning) = match (delivered.outcome, delivered.effect) {
+                    (DeliveryOutcome::TriggeredResume, _) => ("triggered_resume", "the execution goes on"),
+                    (DeliveryOutcome::Duplicate, _) => ("duplicate", "it had been delivered before"),
+                    (DeliveryOutcome::Accepted, Some(SignalEffect::Counted)) => {
+                        ("accepted", "it counts; more is needed")
+                    }
+                    (DeliveryOutcome::Accepted, Some(SignalEffect::Buffered)) => {
+                        ("accepted", "it is kept until the execution waits")
+                    }
+                    (DeliveryOutcome::Accepted, _) => {
+                        ("accepted", "it is kept, but the execution does not wait for it")
+                    }
                 };
-                say(&format!("{}  {}: {meaning}", text(&answer["signal_id"]), text(&answer["outcome"])))?;
+                say(&format!("{}  {outcome}: {meaning}", delivered.signal_id))?;
             }
         }
         Ok(ExitCode::SUCCESS)

@@ -56,6 +56,7 @@ pub use flows::{ChildPage, ChildrenWait, Flows};
 #[cfg(feature = "http")]
 pub use http::Http;
 pub use limits::Limits;
+#[cfg(feature = "embedded")]
 pub(crate) use reach::Crossing;
 pub use reach::Reach;
 pub use streams::{Appended, FramePlace, FrameSpan, Frames};

@@ -47,6 +47,7 @@ impl Reach {
     }
 
     /// The same way, crossed under watch.
+    #[cfg(feature = "embedded")]
     pub(crate) fn watched(self, crossing: Arc<dyn Crossing>) -> Self {
         Self { crossing: Some(crossing), ..self }
     }
