@@ -1,23 +1,23 @@
 -- Every module of the library in reading order. The bundle is made of these, and booting requires each.
 return {
   "lib.limits", "lib.errors", "lib.types", "lib.check", "lib.define", "lib.reply", "lib.tx", "lib.keys", "lib.id",
-  "lib.backoff", "lib.event", "lib.outbox",
+  "lib.bytes", "lib.backoff", "lib.event", "lib.outbox",
 
   "record.fields", "record.packed", "record.spec", "record.asks", "record.more", "record.waits", "record.lane",
-  "record.holds", "record.quota", "record.flow", "record.execution", "record.dependencies", "record.children",
-  "record.signals", "record.waitpoint", "record.suspension", "record.frames", "record.attempt", "record.fence",
-  "record.view", "record.waitpoint_view", "record.worker", "record.tally",
+  "record.holds", "record.quota", "record.flow", "record.execution", "record.running", "record.dependencies",
+  "record.children", "record.signals", "record.waitpoint", "record.suspension", "record.frames", "record.attempt",
+  "record.fence", "record.view", "record.waitpoint_view", "record.worker", "record.tally",
 
   "index.queues", "index.awaits", "index.gone", "index.home", "index.leases", "index.timers", "index.lists",
   "index.fair", "index.holders", "index.room", "index.inbox", "record.budget", "record.budget_holds",
 
-  "transition.runnable", "transition.score", "transition.plain", "transition.submit", "transition.owed",
-  "transition.stop", "transition.resolve", "transition.aftermath", "transition.walk", "transition.grow",
-  "transition.reopen", "transition.choose", "transition.grant", "transition.start", "transition.consume",
-  "transition.block", "transition.renew", "transition.unblock", "transition.ask", "transition.give_back",
-  "transition.admit", "transition.take", "transition.pay", "transition.complete", "transition.finish",
-  "transition.retry", "transition.interrupt", "transition.retire", "transition.condition", "transition.suspend",
-  "transition.resume", "transition.signal", "transition.due",
+  "transition.runnable", "transition.score", "transition.member", "transition.plain", "transition.submit",
+  "transition.owed", "transition.stop", "transition.resolve", "transition.aftermath", "transition.walk",
+  "transition.grow", "transition.reopen", "transition.choose", "transition.grant", "transition.start",
+  "transition.consume", "transition.block", "transition.renew", "transition.unblock", "transition.ask",
+  "transition.give_back", "transition.admit", "transition.take", "transition.pay", "transition.complete",
+  "transition.finish", "transition.retry", "transition.interrupt", "transition.retire", "transition.condition",
+  "transition.suspend", "transition.resume", "transition.signal", "transition.due",
 
   "execution.submit", "execution.complete", "execution.fail", "execution.cancel", "execution.cancel_attempt",
   "execution.delay", "execution.yield", "execution.progress", "execution.hold", "execution.release",

@@ -23,7 +23,7 @@ define.fn {
     local refusal = grow.refusal(f)
     if refusal then return refusal end
     local made
-    made, refusal = grow.members(tx, f, a.members)
+    made, refusal = grow.members(tx, f, a.members, a.edges)
     if refusal then return refusal end
     local fresh, edges = {}, nil
     for _, one in ipairs(made) do

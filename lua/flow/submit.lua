@@ -60,7 +60,7 @@ define.fn {
       return reply.ok("duplicate", { flow = flow.typed(known) })
     end
     local f = create(tx, n)
-    local made, refusal = grow.members(tx, f, a.members)
+    local made, refusal = grow.members(tx, f, a.members, a.edges)
     if refusal then return refusal end
     local fresh = {}
     for _, one in ipairs(made) do fresh[one.id] = true end

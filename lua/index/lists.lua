@@ -15,6 +15,7 @@ function lists.add(tx, rec)
   local created = rec.created
   tx:zadd(keys.all(tx), created, rec.id)
   tx:zadd(keys.kind(tx, rec.kind), created, rec.id)
+  if rec.tags == nil then return end
   for _, key in ipairs(tag_keys(tx, rec.tags)) do tx:zadd(key, created, rec.id) end
 end
 

@@ -26,6 +26,11 @@ local order, count, last, before = {}, 0, {}, {}
 local settled, joined, join_count, number = 0, {}, 0, 0
 -- SETs of records that are packed when the operation is done, each with the function that does it.
 local open, closers, open_count = {}, {}, 0
+-- Records that operations of the list share, by their keys: each is opened once and is as the plan or the store has it.
+-- A SET of one is packed when it is written, by its function here.
+local shared, sharing = {}, {}
+-- True when a planned text was planned anew.
+local renewed = false
 -- Events of the partition the list is at, in order; how many there are, how many of finished operations, and how many
 -- of those whose writes are done.
 local events, event_count, event_settled, event_done = {}, 0, 0, 0
@@ -52,7 +57,9 @@ end
 
 local function add(key, command, previous)
   if previous then
-    if previous[1] == "DEL" and is_own(previous) then error("write after delete of " .. key) end
+    local word = previous[1]
+    if word == "DEL" and is_own(previous) then error("write after delete of " .. key) end
+    if word == "SET" then renewed = true end
     before[command] = previous
   end
   last[key] = command
@@ -111,12 +118,14 @@ function Tx:list(kind, marks, executions, budgets, quotas)
   settled, join_count, open_count, owners = 0, 0, 0, 0
   event_count, event_settled, event_done = 0, 0, 0
   debt_count, debt_settled, hedge_count, hedge_settled = 0, 0, 0, 0
+  if next(shared) then shared = {} end
   self.executions, self.budgets, self.quotas = executions, budgets, quotas
   local time = redis_call("TIME")
   local sec, usec = tonumber(time[1]), tonumber(time[2])
   self.kind, self.guard, self.listen = kind, marks % 2 == 1, marks % 4 >= 2
   self.step_by_step = LIBRARY.test and marks >= 4
   self.list_now, self.list_now_us = sec * 1000 + floor(usec / 1000), sec * 1000000 + usec
+  self.list_now_packed = pack(self.list_now)
   self.route, self.lanes, self.said, self.answers, self.visited, self.visiting = nil, {}, nil, {}, {}, nil
 end
 
@@ -138,8 +147,8 @@ function Tx:operation(at, route, now)
   if not self.visiting and next(self.visited) then self.visited = {} end
   number = number + 1
   self.at, self.calls, self.memo, self.messages, self.lost = at, 1, {}, nil, nil
-  self.now, self.now_us = self.list_now, self.list_now_us
-  if now and LIBRARY.test then self.now, self.now_us = now, now * 1000 end
+  self.now, self.now_us, self.now_packed = self.list_now, self.list_now_us, self.list_now_packed
+  if now and LIBRARY.test then self.now, self.now_us, self.now_packed = now, now * 1000, pack(now) end
   if begin_host then begin_host(at, route) end
 end
 
@@ -307,6 +316,8 @@ local function text_of(command)
   if command[1] == "DEL" then return nil end
   local value = command[3]
   if type(value) == "table" then
+    local close = sharing[command]
+    if close then return close(value) end
     for i = 1, open_count do
       if open[i] == command then return closers[i](value) end
     end
@@ -334,10 +345,32 @@ function Tx:record(key)
   end
 end
 
+-- What the keys of several records hold, in this order, read at once: false for a key that holds none, is damaged or
+-- could not be read with the others.
+function Tx:records(list)
+  local out, asked, places = {}, {}, {}
+  for i = 1, #list do
+    local command = last[list[i]]
+    if command then
+      out[i] = text_of(command) or false
+    else
+      asked[#asked + 1], places[#places + 1] = list[i], i
+    end
+  end
+  for from = 1, #asked, 1000 do
+    local last_asked = math.min(from + 999, #asked)
+    self.calls = self.calls + 1
+    local found = redis_pcall("MGET", unpack(asked, from, last_asked))
+    for i = from, last_asked do out[places[i]] = found[i - from + 1] or false end
+  end
+  return out
+end
+
 function Tx:set(key, value)
   local command = last[key]
+  shared[key] = nil
   if command and command[4] == number and command[1] == "SET" then
-    command[3] = value
+    command[3], sharing[command] = value, nil
   else
     add(key, { "SET", key, value, number }, command)
   end
@@ -346,16 +379,34 @@ end
 -- Plans a record; `close` packs it when the operation is done, however often it is changed until then.
 function Tx:put(key, record, close)
   local command = last[key]
-  if command and command[4] == number and command[1] == "SET" and command[3] == record then return end
+  if command and command[3] == record then return end
+  shared[key] = nil
   command = { "SET", key, record, number }
   add(key, command, last[key])
   open_count = open_count + 1
   open[open_count], closers[open_count] = command, close
 end
 
+-- The record that operations of the list share under a key.
+function Tx:shared(key)
+  return shared[key]
+end
+
+-- Plans a record as all operations of the list share it. **Invariant**: an operation that changes one reads nothing
+-- afterwards and is not refused, since its changes cannot be taken back.
+function Tx:share(key, record, close)
+  shared[key] = record
+  local command = last[key]
+  if command and command[3] == record then return end
+  local fresh = { "SET", key, record, number }
+  add(key, fresh, command)
+  sharing[fresh] = close
+end
+
 -- Removes a whole key, whatever it holds.
 function Tx:del(key)
   local command = last[key]
+  shared[key] = nil
   if not (command and command[1] == "DEL") then add(key, { "DEL", key }, command) end
 end
 
@@ -667,6 +718,32 @@ local function moving(self)
   end
 end
 
+-- Of several texts for a key only the last one is sent, and none before its removal.
+local function drop_renewed()
+  for i = count, 1, -1 do
+    local command = order[i]
+    local word = command[1]
+    if word == "SET" or word == "DEL" then
+      local previous = before[command]
+      while previous and previous[1] == "SET" do
+        local other = before[previous]
+        previous[1], before[previous], sharing[previous], before[command] = false, nil, nil, other
+        previous = other
+      end
+    end
+  end
+  local n = 0
+  for i = 1, count do
+    local command = order[i]
+    order[i] = nil
+    if command[1] then
+      n = n + 1
+      order[n] = command
+    end
+  end
+  count, renewed = n, false
+end
+
 -- Sends one command; one with very many arguments in parts.
 local function send_one(command)
   local size = #command
@@ -764,6 +841,8 @@ end
 -- Writes what finished operations planned. False when it could not be written. Nothing else is in the plan.
 function Tx:flush()
   if count == 0 and event_settled == event_done then return true end
+  if renewed then drop_renewed() end
+  for command, close in next, sharing do command[3], sharing[command] = close(command[3]), nil end
   local lost
   if self.guard then
     local busy = moving(self)
@@ -782,7 +861,7 @@ function Tx:flush()
   count, settled, owners = 0, 0, 0
   if lost then
     lose(self, lost)
-    self.visited = {}
+    self.visited, shared = {}, {}
   end
   hedge_count, hedge_settled = 0, 0
   if lost then return false end

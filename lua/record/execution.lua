@@ -32,18 +32,42 @@ function execution.load(tx, id, hidden_too)
   return rec
 end
 
-function execution.read(tx, id)
-  local known = tx.memo[id]
-  if known then return known end
-  local key = core(tx, id)
-  local stored = tx:record(key)
-  if stored == nil then return nil end
+local function opened(tx, id, key, stored)
   local rec = open(key, stored)
   rec.id = id
   if rec.waits then waits.load(tx, rec) end
   execution.seen(tx, rec)
   tx.memo[id] = rec
   return rec
+end
+
+function execution.read(tx, id)
+  local known = tx.memo[id]
+  if known ~= nil then return known or nil end
+  local key = core(tx, id)
+  local stored = tx:record(key)
+  if stored then return opened(tx, id, key, stored) end
+end
+
+-- Reads at once what is about to be loaded.
+function execution.fetch(tx, ids)
+  local wanted, names = {}, {}
+  for _, id in ipairs(ids) do
+    if tx.memo[id] == nil then wanted[#wanted + 1], names[#names + 1] = id, core(tx, id) end
+  end
+  for i, stored in ipairs(tx:records(names)) do
+    if stored then opened(tx, wanted[i], names[i], stored) end
+  end
+end
+
+-- Looks at once whether any of these is there: most are new.
+function execution.expect_new(tx, ids)
+  local names = {}
+  for i, id in ipairs(ids) do names[i] = core(tx, id) end
+  if tx:any_exists(names) then return end
+  for _, id in ipairs(ids) do
+    if tx.memo[id] == nil then tx.memo[id] = false end
+  end
 end
 
 -- Notes where the indexes have the record: saving moves them from there.
@@ -154,9 +178,9 @@ function execution.unblock(rec)
 end
 
 function execution.block(rec, reason, detail, now)
+  execution.unblock(rec)
   rec.reason, rec.since = reason, now
-  rec.detail = detail and cmsgpack.pack(detail) or nil
-  rec.grant, rec.grant_worker, rec.grant_until = nil, nil, nil
+  if detail then rec.detail = cmsgpack.pack(detail) end
 end
 
 return execution

@@ -21,7 +21,7 @@ for _, list in ipairs({ flow.open_states, flow.ended_states }) do
 end
 
 function flow.new(id)
-  return { id = id, last = 0, stored = 0, version = 0 }
+  return { id = id, last = 0, stored = 0, version = 0, names = {}, fresh = true }
 end
 
 -- The flow, read once per plan: every function of a call sees what the others changed.
@@ -58,9 +58,11 @@ end
 
 function flow.save(tx, f)
   f.updated = tx.now
-  local entry = { id = flow.timer(f.id), wake = f.wake }
-  timers.keep(tx, entry, flow.wake_at(f))
-  f.wake = entry.wake
+  local at = flow.wake_at(f)
+  if at ~= f.wake then
+    timers.keep(tx, { id = flow.timer(f.id), wake = f.wake }, at)
+    f.wake = at
+  end
   flow.store(tx, f)
 end
 
@@ -106,6 +108,17 @@ local function count(f, state, by)
   local name = count_of[state]
   local n = (f[name] or 0) + by
   f[name] = n ~= 0 and n or nil
+end
+
+-- Counts a new member.
+function flow.enter(f, state)
+  count(f, state, 1)
+end
+
+-- Counts a member under another state.
+function flow.recount(f, was, state)
+  count(f, was, -1)
+  count(f, state, 1)
 end
 
 -- Part of every save of a member: its count follows its state. In a stopped flow a member that lets go of its lease
@@ -162,7 +175,28 @@ end
 
 -- The record of a member by its key, or nil.
 function flow.member_id(tx, f, key)
-  return tx:hget(keys.flow_names(tx, f.id), key)
+  local id = f.names and f.names[key]
+  if id == nil and not f.fresh then id = tx:hget(keys.flow_names(tx, f.id), key) end
+  return id or nil
+end
+
+-- Reads the records of members by these keys at once. A fresh flow has only those it was given.
+function flow.look_up(tx, f, names)
+  local known, asked = f.names or {}, {}
+  f.names = known
+  if f.fresh then return end
+  for _, name in ipairs(names) do
+    if known[name] == nil then
+      known[name], asked[#asked + 1] = false, name
+    end
+  end
+  if #asked == 0 then return end
+  for i, id in ipairs(tx:hmget(keys.flow_names(tx, f.id), asked)) do known[asked[i]] = id end
+end
+
+function flow.name_member(tx, f, name, id)
+  tx:hput(keys.flow_names(tx, f.id), name, id)
+  f.names[name] = id
 end
 
 -- Asks for a walk over the members, in bounded steps, by whoever fires timers: it is owed until it is done.

@@ -149,46 +149,107 @@ local function open_execution(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11,
     was_score = nil,
   }
   if a31 then
-    rec.flow_id, rec.key, rec.number, rec.nested, rec.parent_id, rec.parent_close =
-      a31[1] or nil, a31[2] or nil, a31[3] or nil, a31[4] or nil, a31[5] or nil, a31[6] or nil
+    local v
+    v = a31[1] if v then rec.flow_id = v end
+    v = a31[2] if v then rec.key = v end
+    v = a31[3] if v then rec.number = v end
+    v = a31[4] if v then rec.nested = v end
+    v = a31[5] if v then rec.parent_id = v end
+    v = a31[6] if v then rec.parent_close = v end
   end
   if a32 then
-    rec.reason, rec.detail, rec.since, rec.delay, rec.start_by, rec.start_within, rec.deadline, rec.next, rec.resume,
-        rec.ready, rec.fair, rec.fair_end, rec.fairness_key =
-      a32[1] or nil, a32[2] or nil, a32[3] or nil, a32[4] or nil, a32[5] or nil, a32[6] or nil, a32[7] or nil,
-          a32[8] or nil, a32[9] or nil, a32[10] or nil, a32[11] or nil, a32[12] or nil, a32[13] or nil
+    local v
+    v = a32[1] if v then rec.reason = v end
+    v = a32[2] if v then rec.detail = v end
+    v = a32[3] if v then rec.since = v end
+    v = a32[4] if v then rec.delay = v end
+    v = a32[5] if v then rec.start_by = v end
+    v = a32[6] if v then rec.start_within = v end
+    v = a32[7] if v then rec.deadline = v end
+    v = a32[8] if v then rec.next = v end
+    v = a32[9] if v then rec.resume = v end
+    v = a32[10] if v then rec.ready = v end
+    v = a32[11] if v then rec.fair = v end
+    v = a32[12] if v then rec.fair_end = v end
+    v = a32[13] if v then rec.fairness_key = v end
   end
   if a33 then
-    rec.grant, rec.grant_worker, rec.grant_until, rec.grants, rec.wanted, rec.requires, rec.prefers =
-      a33[1] or nil, a33[2] or nil, a33[3] or nil, a33[4] or nil, a33[5] or nil, a33[6] or nil, a33[7] or nil
+    local v
+    v = a33[1] if v then rec.grant = v end
+    v = a33[2] if v then rec.grant_worker = v end
+    v = a33[3] if v then rec.grant_until = v end
+    v = a33[4] if v then rec.grants = v end
+    v = a33[5] if v then rec.wanted = v end
+    v = a33[6] if v then rec.requires = v end
+    v = a33[7] if v then rec.prefers = v end
   end
   if a34 then
-    rec.timeout, rec.timeout_at, rec.time_left, rec.max_reclaims, rec.max_replays, rec.failure, rec.failures,
-        rec.reclaims, rec.replays, rec.tier, rec.progress, rec.cancel_by, rec.cancel_reason, rec.yield, rec.renewals,
-        rec.ended_value, rec.lane_retry, rec.attempt_ended, rec.attempt_failure =
-      a34[1] or nil, a34[2] or nil, a34[3] or nil, a34[4] or nil, a34[5] or nil, a34[6] or nil, a34[7] or nil,
-          a34[8] or nil, a34[9] or nil, a34[10] or nil, a34[11] or nil, a34[12] or nil, a34[13] or nil, a34[14] or nil,
-          a34[15] or nil, a34[16] or nil, a34[17] or nil, a34[18] or nil, a34[19] or nil
+    local v
+    v = a34[1] if v then rec.timeout = v end
+    v = a34[2] if v then rec.timeout_at = v end
+    v = a34[3] if v then rec.time_left = v end
+    v = a34[4] if v then rec.max_reclaims = v end
+    v = a34[5] if v then rec.max_replays = v end
+    v = a34[6] if v then rec.failure = v end
+    v = a34[7] if v then rec.failures = v end
+    v = a34[8] if v then rec.reclaims = v end
+    v = a34[9] if v then rec.replays = v end
+    v = a34[10] if v then rec.tier = v end
+    v = a34[11] if v then rec.progress = v end
+    v = a34[12] if v then rec.cancel_by = v end
+    v = a34[13] if v then rec.cancel_reason = v end
+    v = a34[14] if v then rec.yield = v end
+    v = a34[15] if v then rec.renewals = v end
+    v = a34[16] if v then rec.ended_value = v end
+    v = a34[17] if v then rec.lane_retry = v end
+    v = a34[18] if v then rec.attempt_ended = v end
+    v = a34[19] if v then rec.attempt_failure = v end
   end
   if a35 then
-    rec.waits, rec.wait_until, rec.open_due, rec.continued, rec.signals =
-      a35[1] or nil, a35[2] or nil, a35[3] or nil, a35[4] or nil, a35[5] or nil
+    local v
+    v = a35[1] if v then rec.waits = v end
+    v = a35[2] if v then rec.wait_until = v end
+    v = a35[3] if v then rec.open_due = v end
+    v = a35[4] if v then rec.continued = v end
+    v = a35[5] if v then rec.signals = v end
   end
   if a36 then
-    rec.frames, rec.streams, rec.tailed, rec.max_frames, rec.attempt_frames =
-      a36[1] or nil, a36[2] or nil, a36[3] or nil, a36[4] or nil, a36[5] or nil
+    local v
+    v = a36[1] if v then rec.frames = v end
+    v = a36[2] if v then rec.streams = v end
+    v = a36[3] if v then rec.tailed = v end
+    v = a36[4] if v then rec.max_frames = v end
+    v = a36[5] if v then rec.attempt_frames = v end
   end
   if a37 then
-    rec.deps, rec.inbound, rec.passes, rec.outs, rec.reached, rec.halted, rec.fault, rec.verdict, rec.hidden,
-        rec.bound, rec.freed, rec.kids, rec.awaiting, rec.owed =
-      a37[1] or nil, a37[2] or nil, a37[3] or nil, a37[4] or nil, a37[5] or nil, a37[6] or nil, a37[7] or nil,
-          a37[8] or nil, a37[9] or nil, a37[10] or nil, a37[11] or nil, a37[12] or nil, a37[13] or nil, a37[14] or nil
+    local v
+    v = a37[1] if v then rec.deps = v end
+    v = a37[2] if v then rec.inbound = v end
+    v = a37[3] if v then rec.passes = v end
+    v = a37[4] if v then rec.outs = v end
+    v = a37[5] if v then rec.reached = v end
+    v = a37[6] if v then rec.halted = v end
+    v = a37[7] if v then rec.fault = v end
+    v = a37[8] if v then rec.verdict = v end
+    v = a37[9] if v then rec.hidden = v end
+    v = a37[10] if v then rec.bound = v end
+    v = a37[11] if v then rec.freed = v end
+    v = a37[12] if v then rec.kids = v end
+    v = a37[13] if v then rec.awaiting = v end
+    v = a37[14] if v then rec.owed = v end
   end
   if a38 then
-    rec.more, rec.spilled, rec.waited, rec.result_far, rec.result_in, rec.input_in, rec.reports, rec.webhook, rec.hook,
-        rec.said =
-      a38[1] or nil, a38[2] or nil, a38[3] or nil, a38[4] or nil, a38[5] or nil, a38[6] or nil, a38[7] or nil,
-          a38[8] or nil, a38[9] or nil, a38[10] or nil
+    local v
+    v = a38[1] if v then rec.more = v end
+    v = a38[2] if v then rec.spilled = v end
+    v = a38[3] if v then rec.waited = v end
+    v = a38[4] if v then rec.result_far = v end
+    v = a38[5] if v then rec.result_in = v end
+    v = a38[6] if v then rec.input_in = v end
+    v = a38[7] if v then rec.reports = v end
+    v = a38[8] if v then rec.webhook = v end
+    v = a38[9] if v then rec.hook = v end
+    v = a38[10] if v then rec.said = v end
   end
   if select("#", ...) > 0 then rec.tail = { ... } end
   return rec

@@ -2,6 +2,7 @@
 -- submission says, started for the first time, completed. Each reads and packs the record's values by their places,
 -- without a table of them, and plans its writes at once. Whatever is not plain is left to the general transitions,
 -- which would do the same step by step: a test runs both ways and compares what is stored.
+local bytes = require "lib.bytes"
 local keys = require "lib.keys"
 local admit = require "transition.admit"
 local asks = require "record.asks"
@@ -9,13 +10,16 @@ local home = require "index.home"
 local holds = require "record.holds"
 local lane = require "record.lane"
 local limits = require "lib.limits"
+local member = require "transition.member"
 local packed = require "record.packed"
 local queues = require "index.queues"
+local running = require "record.running"
 
 local plain = {}
 
 local pack, values = cmsgpack.pack, packed.values
 local select, floor, pairs = select, math.floor, pairs
+local started_of, completed_of = bytes.list(27), bytes.list(30)
 local active_from = home.active_from
 local week_ms = 604800000
 
@@ -62,10 +66,10 @@ function plain.submit(tx, s)
   local prio = s.priority or 0
   local score = now - prio * copy.priority_weight
   local has_input, retention = input and input ~= "", s.retention_ms or copy.retention_ms or week_ms
-  tx:set(key, pack({
-    path, kind, now, queue, retention, "runnable", prio, score, now, false, s.body_digest, has_input and 1 or false,
-    false, named, false,
-  }))
+  local record, told = running.submitted(
+    tx, id, path, kind, queue, retention, prio, score, s.body_digest, has_input, named
+  )
+  tx:set(key, record)
   local fresh = named and queues.joined(tx, path, queue)
   if has_input then tx:set(key .. ":input", input) end
   tx:zadd(keys.queue(tx, path, queue), score, id)
@@ -74,7 +78,7 @@ function plain.submit(tx, s)
   if fresh or prio > 0 or lane.recall(tx, copy, home.quiet[queue]) == nil then
     tx:announce("ready", path, queue, score)
   end
-  tx:note(pack({ "execution.submitted", now, path, kind, id, false, false, false, false, "state", "waiting" }))
+  tx:note(told)
   return created(id)
 end
 
@@ -85,29 +89,34 @@ local function lease(
   tx, key, id, holder, lease_id, attempt_id, waited_from,
   path, kind, created_at, queue, retention, prio, score, digest, input, tags, named, held
 )
-  local now, epoch, worker, worker_id, ttl = tx.now, tx.now_us, holder.instance, holder.worker_id, holder.lease_ttl_ms
+  local now, worker, ttl = tx.now, holder.instance, holder.lease_ttl_ms
   local wake = now + ttl
-  local record = pack({
-    path, kind, created_at, queue, retention, "active", prio, score, now, wake, digest, input, tags, named, held,
-    0, attempt_id, "initial", "started", now, lease_id, epoch, worker, worker_id, wake, ttl, false,
-  })
+  local record, told = running.started(
+    tx, id, attempt_id, lease_id, worker, holder.worker_id, wake, ttl, now - waited_from,
+    path, kind, created_at, queue, retention, prio, score, digest, input, tags, named, held, false
+  )
+  record = started_of .. record
   tx:set(key, record)
   tx:zadd(keys.timers(tx), wake, id)
   tx:zadd(keys.queue(tx, path, queue), active_from + created_at, id)
   tx:hput(keys.leases(tx, worker), lease_id, id)
-  local waited = now - waited_from
-  tx:note(pack({
-    "execution.started", now, path, kind, id, false, 0, worker, tags, "attempt_type", "initial", "continues", false,
-    "waited_ms", waited > 0 and waited or 0,
-  }))
+  tx:note(told)
   return record, wake
 end
 
 local function start(
   tx, id, holder, lease_id, attempt_id, room,
-  key, path, kind, created_at, queue, retention, phase, prio, score, _, _, digest, input, tags, named, _, ...
+  key, path, kind, created_at, queue, retention, phase, prio, score, updated, wake_at, digest, input, tags, named, held,
+  ...
 )
-  if phase ~= "runnable" or named or select("#", ...) > 0 then return nil end
+  if phase ~= "runnable" or named then return nil end
+  if select("#", ...) > 0 then
+    return member.start(
+      tx, id, holder, lease_id, attempt_id, room,
+      key, path, kind, created_at, queue, retention, phase, prio, score, updated, wake_at, digest, input, tags, named,
+      held, ...
+    )
+  end
   local bytes = input and tx:get(key .. ":input") or ""
   if room and #bytes > room then return false end
   local record, wake = lease(
@@ -117,8 +126,8 @@ local function start(
   return record, wake, bytes
 end
 
--- Leases an execution that never ran and is part of nothing. Answers nil when it is not plain, false when its input
--- needs more than the room there is, else the packed record, when it wakes, and its input.
+-- Leases an execution that never ran. Answers nil when it is not plain, false when its input needs more than the room
+-- there is, else the packed record, when it wakes, and its input.
 function plain.start(tx, id, holder, lease_id, attempt_id, room)
   local key = keys.core(tx, id)
   local stored = tx:record(key)
@@ -168,31 +177,37 @@ end
 
 local function complete(
   tx, c,
-  key, path, kind, created_at, queue, retention, phase, prio, score, _, _, digest, input, tags, named, held,
-  attempt, attempt_id, attempt_type, _, started, lease_id, epoch, worker, worker_id, lease_until, lease_ttl, _, ...
+  key, path, kind, created_at, queue, retention, phase, prio, score, updated, wake_at, digest, input, tags, named, held,
+  attempt, attempt_id, attempt_type, state, started, lease_id, epoch, worker, worker_id, lease_until, lease_ttl,
+  ended_by, ...
 )
   local f, now, id = c.fence, tx.now, c.execution_id
-  if phase ~= "active" or select("#", ...) > 0 or epoch ~= f.lease_epoch or lease_id ~= f.lease_id
+  if phase ~= "active" or epoch ~= f.lease_epoch or lease_id ~= f.lease_id
     or attempt_id ~= f.attempt_id or now >= lease_until
   then
     return nil
   end
+  if select("#", ...) > 0 then
+    return member.complete(
+      tx, id, c.result,
+      key, path, kind, created_at, queue, retention, phase, prio, score, updated, wake_at, digest, input, tags, named,
+      held, attempt, attempt_id, attempt_type, state, started, lease_id, epoch, worker, worker_id, lease_until,
+      lease_ttl, ended_by, ...
+    ) and completed or nil
+  end
   if held and (held ~= holds.all or not owe_back(tx, id, lease_id, asks.open(named).sets)) then return nil end
-  local result, wake = c.result, now + retention
-  tx:set(key, pack({
-    path, kind, created_at, queue, retention, "terminal", prio, score, now, wake, digest, input, tags, named, false,
-    attempt, attempt_id, attempt_type, "succeeded", started, lease_id, epoch, worker, worker_id, lease_until, lease_ttl,
-    "complete", now, "success", result or false,
-  }))
+  local wake = now + retention
+  local record, told = running.completed(
+    tx, id, wake, now - floor(epoch / 1000), c.result or false, false,
+    path, kind, created_at, queue, retention, prio, score, digest, input, tags, named,
+    attempt, attempt_id, attempt_type, started, lease_id, epoch, worker, worker_id, lease_until, lease_ttl
+  )
+  tx:set(key, completed_of .. record)
   tx:zadd(keys.timers(tx), wake, id)
   tx:zrem(keys.queue(tx, path, queue), id)
   tx:zadd(keys.place(tx, path, "terminal"), created_at, id)
   tx:hdel(keys.leases(tx, worker), lease_id)
-  local ran = now - floor(epoch / 1000)
-  tx:note(pack({
-    "execution.completed", now, path, kind, id, false, attempt, worker, tags,
-    "ran_ms", ran > 0 and ran or 0, "took_ms", now - created_at,
-  }))
+  tx:note(told)
   return completed
 end
 

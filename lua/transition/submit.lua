@@ -65,16 +65,20 @@ local function new_record(s, path, copy, now)
   }
 end
 
--- What few submissions say, and what few lanes do.
+-- What few submissions say, and what few lanes do. To set a field to nothing would make room for it.
 local function note_rare(rec, m, copy, now)
+  if copy.retry then rec.lane_retry = copy.retry end
+  local timeout = m.attempt_timeout_ms or copy.attempt_timeout_ms
+  if timeout then rec.timeout = timeout end
+  if next(m) == nil then return end
   if m.deadline_at or m.deadline_ms then rec.deadline = m.deadline_at or now + m.deadline_ms end
   if m.delay_until or m.delay_ms then rec.delay = m.delay_until or now + m.delay_ms end
   if m.start_within_ms then rec.start_within, rec.start_by = m.start_within_ms, now + m.start_within_ms end
-  rec.timeout = m.attempt_timeout_ms or copy.attempt_timeout_ms
-  rec.max_reclaims, rec.max_replays = m.max_reclaims, m.max_replays
-  rec.fairness_key, rec.webhook = m.fairness_key, m.completion_webhook
+  if m.max_reclaims then rec.max_reclaims = m.max_reclaims end
+  if m.max_replays then rec.max_replays = m.max_replays end
+  if m.fairness_key then rec.fairness_key = m.fairness_key end
+  if m.completion_webhook then rec.webhook = m.completion_webhook end
   if m.stream then rec.max_frames = m.stream.max_frames end
-  rec.lane_retry = copy.retry
   if m.input_encoding and m.input_encoding ~= "json" then rec.input_in = m.input_encoding end
   if m.tags and next(m.tags) then rec.tags = cmsgpack.pack(spec.flatten(m.tags)) end
 end
@@ -82,9 +86,11 @@ end
 -- What it is part of: { flow_id, key, number, inbound, nested } or { parent_id, key, number, parent_close }, with the
 -- budgets and the deadline it shares.
 local function note_place(rec, place)
-  rec.flow_id, rec.key, rec.number, rec.inbound, rec.nested =
-    place.flow_id, place.key, place.number, place.inbound, place.nested
-  rec.parent_id, rec.parent_close = place.parent_id, place.parent_close
+  rec.key, rec.number = place.key, place.number
+  if place.flow_id then rec.flow_id = place.flow_id end
+  if place.inbound then rec.inbound = place.inbound end
+  if place.nested then rec.nested = place.nested end
+  if place.parent_id then rec.parent_id, rec.parent_close = place.parent_id, place.parent_close end
   if place.deadline and (rec.deadline == nil or place.deadline < rec.deadline) then rec.deadline = place.deadline end
 end
 

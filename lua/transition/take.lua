@@ -15,9 +15,9 @@ local take = {}
 -- Leases one candidate. `room`: how many bytes the answer has left for tasks; nil for the first one, which is always
 -- handed out.
 local function take_one(tx, a, copy, id, lease_id, attempt_id, room)
-  local record, wake, input
-  if not tx.step_by_step then record, wake, input = plain.start(tx, id, a, lease_id, attempt_id, room) end
-  if record then return { task = { id, record, input, false }, wake = wake, bytes = #input } end
+  local record, wake, input, extras
+  if not tx.step_by_step then record, wake, input, extras = plain.start(tx, id, a, lease_id, attempt_id, room) end
+  if record then return { task = { id, record, input, extras or false }, wake = wake, bytes = #input } end
   if record == false then return { full = true } end
   local rec = execution.load(tx, id)
   if rec == nil or rec.phase ~= "runnable" or not start.possible(rec, tx.now) then

@@ -31,6 +31,7 @@ end
 function walk.release(tx, f, rec)
   if not rec.hidden then return end
   show(tx, rec)
+  if rec.deps == nil and rec.inbound == nil then return end
   local d = dependencies.load(rec)
   if rec.deps or dependencies.judge(rec.inbound, d) == "skip" then resolve.decide(tx, f, rec, d) end
 end
@@ -89,7 +90,9 @@ local function number(n) return string.format("%.0f", n) end
 function walk.step(tx, f, limit)
   local what = f.walk
   if what == nil then return false end
-  local page = tx:zlowest(keys.flow_members(tx, f.id), "(" .. number(f.walked), "+inf", limit)
+  local page, ids = tx:zlowest(keys.flow_members(tx, f.id), "(" .. number(f.walked), "+inf", limit), {}
+  for i, item in ipairs(page) do ids[i] = item.member end
+  execution.fetch(tx, ids)
   owed.during(tx, function()
     for _, item in ipairs(page) do
       local rec = execution.load(tx, item.member, true)

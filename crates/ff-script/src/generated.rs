@@ -7737,6 +7737,7 @@ pub const COMMANDS: &[&str] = &[
     "HMGET",
     "HSET",
     "INCRBY",
+    "MGET",
     "MSET",
     "SET",
     "SPUBLISH",

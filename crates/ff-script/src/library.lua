@@ -1,29 +1,29 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 56, hash = "6f122573e95b8dc9963ff7f7f7fd05470b6e52ddb99bf17ccf1d37c249ccb619" }
+local LIBRARY = { number = 57, hash = "e9563bfb8f72aabb4860c298c452dd2c187e64a85f466586d65dd439d6e9573a" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
 -- Every module of the library in reading order. The bundle is made of these, and booting requires each.
 return {
   "lib.limits", "lib.errors", "lib.types", "lib.check", "lib.define", "lib.reply", "lib.tx", "lib.keys", "lib.id",
-  "lib.backoff", "lib.event", "lib.outbox",
+  "lib.bytes", "lib.backoff", "lib.event", "lib.outbox",
 
   "record.fields", "record.packed", "record.spec", "record.asks", "record.more", "record.waits", "record.lane",
-  "record.holds", "record.quota", "record.flow", "record.execution", "record.dependencies", "record.children",
-  "record.signals", "record.waitpoint", "record.suspension", "record.frames", "record.attempt", "record.fence",
-  "record.view", "record.waitpoint_view", "record.worker", "record.tally",
+  "record.holds", "record.quota", "record.flow", "record.execution", "record.running", "record.dependencies",
+  "record.children", "record.signals", "record.waitpoint", "record.suspension", "record.frames", "record.attempt",
+  "record.fence", "record.view", "record.waitpoint_view", "record.worker", "record.tally",
 
   "index.queues", "index.awaits", "index.gone", "index.home", "index.leases", "index.timers", "index.lists",
   "index.fair", "index.holders", "index.room", "index.inbox", "record.budget", "record.budget_holds",
 
-  "transition.runnable", "transition.score", "transition.plain", "transition.submit", "transition.owed",
-  "transition.stop", "transition.resolve", "transition.aftermath", "transition.walk", "transition.grow",
-  "transition.reopen", "transition.choose", "transition.grant", "transition.start", "transition.consume",
-  "transition.block", "transition.renew", "transition.unblock", "transition.ask", "transition.give_back",
-  "transition.admit", "transition.take", "transition.pay", "transition.complete", "transition.finish",
-  "transition.retry", "transition.interrupt", "transition.retire", "transition.condition", "transition.suspend",
-  "transition.resume", "transition.signal", "transition.due",
+  "transition.runnable", "transition.score", "transition.member", "transition.plain", "transition.submit",
+  "transition.owed", "transition.stop", "transition.resolve", "transition.aftermath", "transition.walk",
+  "transition.grow", "transition.reopen", "transition.choose", "transition.grant", "transition.start",
+  "transition.consume", "transition.block", "transition.renew", "transition.unblock", "transition.ask",
+  "transition.give_back", "transition.admit", "transition.take", "transition.pay", "transition.complete",
+  "transition.finish", "transition.retry", "transition.interrupt", "transition.retire", "transition.condition",
+  "transition.suspend", "transition.resume", "transition.signal", "transition.due",
 
   "execution.submit", "execution.complete", "execution.fail", "execution.cancel", "execution.cancel_attempt",
   "execution.delay", "execution.yield", "execution.progress", "execution.hold", "execution.release",
@@ -1442,6 +1442,11 @@ local order, count, last, before = {}, 0, {}, {}
 local settled, joined, join_count, number = 0, {}, 0, 0
 -- SETs of records that are packed when the operation is done, each with the function that does it.
 local open, closers, open_count = {}, {}, 0
+-- Records that operations of the list share, by their keys: each is opened once and is as the plan or the store has it.
+-- A SET of one is packed when it is written, by its function here.
+local shared, sharing = {}, {}
+-- True when a planned text was planned anew.
+local renewed = false
 -- Events of the partition the list is at, in order; how many there are, how many of finished operations, and how many
 -- of those whose writes are done.
 local events, event_count, event_settled, event_done = {}, 0, 0, 0
@@ -1468,7 +1473,9 @@ end
 
 local function add(key, command, previous)
   if previous then
-    if previous[1] == "DEL" and is_own(previous) then error("write after delete of " .. key) end
+    local word = previous[1]
+    if word == "DEL" and is_own(previous) then error("write after delete of " .. key) end
+    if word == "SET" then renewed = true end
     before[command] = previous
   end
   last[key] = command
@@ -1527,12 +1534,14 @@ function Tx:list(kind, marks, executions, budgets, quotas)
   settled, join_count, open_count, owners = 0, 0, 0, 0
   event_count, event_settled, event_done = 0, 0, 0
   debt_count, debt_settled, hedge_count, hedge_settled = 0, 0, 0, 0
+  if next(shared) then shared = {} end
   self.executions, self.budgets, self.quotas = executions, budgets, quotas
   local time = redis_call("TIME")
   local sec, usec = tonumber(time[1]), tonumber(time[2])
   self.kind, self.guard, self.listen = kind, marks % 2 == 1, marks % 4 >= 2
   self.step_by_step = LIBRARY.test and marks >= 4
   self.list_now, self.list_now_us = sec * 1000 + floor(usec / 1000), sec * 1000000 + usec
+  self.list_now_packed = pack(self.list_now)
   self.route, self.lanes, self.said, self.answers, self.visited, self.visiting = nil, {}, nil, {}, {}, nil
 end
 
@@ -1554,8 +1563,8 @@ function Tx:operation(at, route, now)
   if not self.visiting and next(self.visited) then self.visited = {} end
   number = number + 1
   self.at, self.calls, self.memo, self.messages, self.lost = at, 1, {}, nil, nil
-  self.now, self.now_us = self.list_now, self.list_now_us
-  if now and LIBRARY.test then self.now, self.now_us = now, now * 1000 end
+  self.now, self.now_us, self.now_packed = self.list_now, self.list_now_us, self.list_now_packed
+  if now and LIBRARY.test then self.now, self.now_us, self.now_packed = now, now * 1000, pack(now) end
   if begin_host then begin_host(at, route) end
 end
 
@@ -1723,6 +1732,8 @@ local function text_of(command)
   if command[1] == "DEL" then return nil end
   local value = command[3]
   if type(value) == "table" then
+    local close = sharing[command]
+    if close then return close(value) end
     for i = 1, open_count do
       if open[i] == command then return closers[i](value) end
     end
@@ -1750,10 +1761,32 @@ function Tx:record(key)
   end
 end
 
+-- What the keys of several records hold, in this order, read at once: false for a key that holds none, is damaged or
+-- could not be read with the others.
+function Tx:records(list)
+  local out, asked, places = {}, {}, {}
+  for i = 1, #list do
+    local command = last[list[i]]
+    if command then
+      out[i] = text_of(command) or false
+    else
+      asked[#asked + 1], places[#places + 1] = list[i], i
+    end
+  end
+  for from = 1, #asked, 1000 do
+    local last_asked = math.min(from + 999, #asked)
+    self.calls = self.calls + 1
+    local found = redis_pcall("MGET", unpack(asked, from, last_asked))
+    for i = from, last_asked do out[places[i]] = found[i - from + 1] or false end
+  end
+  return out
+end
+
 function Tx:set(key, value)
   local command = last[key]
+  shared[key] = nil
   if command and command[4] == number and command[1] == "SET" then
-    command[3] = value
+    command[3], sharing[command] = value, nil
   else
     add(key, { "SET", key, value, number }, command)
   end
@@ -1762,16 +1795,34 @@ end
 -- Plans a record; `close` packs it when the operation is done, however often it is changed until then.
 function Tx:put(key, record, close)
   local command = last[key]
-  if command and command[4] == number and command[1] == "SET" and command[3] == record then return end
+  if command and command[3] == record then return end
+  shared[key] = nil
   command = { "SET", key, record, number }
   add(key, command, last[key])
   open_count = open_count + 1
   open[open_count], closers[open_count] = command, close
 end
 
+-- The record that operations of the list share under a key.
+function Tx:shared(key)
+  return shared[key]
+end
+
+-- Plans a record as all operations of the list share it. **Invariant**: an operation that changes one reads nothing
+-- afterwards and is not refused, since its changes cannot be taken back.
+function Tx:share(key, record, close)
+  shared[key] = record
+  local command = last[key]
+  if command and command[3] == record then return end
+  local fresh = { "SET", key, record, number }
+  add(key, fresh, command)
+  sharing[fresh] = close
+end
+
 -- Removes a whole key, whatever it holds.
 function Tx:del(key)
   local command = last[key]
+  shared[key] = nil
   if not (command and command[1] == "DEL") then add(key, { "DEL", key }, command) end
 end
 
@@ -2083,6 +2134,32 @@ local function moving(self)
   end
 end
 
+-- Of several texts for a key only the last one is sent, and none before its removal.
+local function drop_renewed()
+  for i = count, 1, -1 do
+    local command = order[i]
+    local word = command[1]
+    if word == "SET" or word == "DEL" then
+      local previous = before[command]
+      while previous and previous[1] == "SET" do
+        local other = before[previous]
+        previous[1], before[previous], sharing[previous], before[command] = false, nil, nil, other
+        previous = other
+      end
+    end
+  end
+  local n = 0
+  for i = 1, count do
+    local command = order[i]
+    order[i] = nil
+    if command[1] then
+      n = n + 1
+      order[n] = command
+    end
+  end
+  count, renewed = n, false
+end
+
 -- Sends one command; one with very many arguments in parts.
 local function send_one(command)
   local size = #command
@@ -2180,6 +2257,8 @@ end
 -- Writes what finished operations planned. False when it could not be written. Nothing else is in the plan.
 function Tx:flush()
   if count == 0 and event_settled == event_done then return true end
+  if renewed then drop_renewed() end
+  for command, close in next, sharing do command[3], sharing[command] = close(command[3]), nil end
   local lost
   if self.guard then
     local busy = moving(self)
@@ -2198,7 +2277,7 @@ function Tx:flush()
   count, settled, owners = 0, 0, 0
   if lost then
     lose(self, lost)
-    self.visited = {}
+    self.visited, shared = {}, {}
   end
   hedge_count, hedge_settled = 0, 0
   if lost then return false end
@@ -2582,6 +2661,53 @@ function id.derived(given, ...)
 end
 
 return id
+end
+
+source["lib.bytes"] = function(require, LIBRARY)
+-- Pieces of msgpack, for what is packed so often that it is put together by hand. To join texts takes a fraction of
+-- what it takes to build a list and to pack it. Each piece is what `cmsgpack.pack` makes of the value.
+local bytes = {}
+
+local pack, char, floor = cmsgpack.pack, string.char, math.floor
+
+-- What stands in front of a text of so many bytes.
+bytes.head = setmetatable({}, { __index = function(_, n)
+  if n > 65535 then error("a text of " .. n .. " bytes is too long for a piece") end
+  return "\218" .. char(floor(n / 256), n % 256)
+end })
+for n = 0, 31 do bytes.head[n] = char(160 + n) end
+for n = 32, 255 do bytes.head[n] = "\217" .. char(n) end
+
+-- Small numbers, and those that were packed lately: the numbers of one list are much the same.
+local small = {}
+for n = 0, 127 do small[n] = char(n) end
+local lately, count = {}, 0
+local lately_max = 256
+
+function bytes.number(n)
+  local piece = small[n] or lately[n]
+  if piece == nil then
+    if count == lately_max then lately, count = {}, 0 end
+    piece, count = pack(n), count + 1
+    lately[n] = piece
+  end
+  return piece
+end
+
+-- What stands in front of a list of so many values.
+function bytes.list(n)
+  return n < 16 and char(144 + n) or "\220" .. char(floor(n / 256), n % 256)
+end
+
+-- What is absent.
+bytes.none = "\194"
+
+-- A text, or nothing.
+function bytes.text(s)
+  return s and bytes.head[#s] .. s or bytes.none
+end
+
+return bytes
 end
 
 source["lib.backoff"] = function(require, LIBRARY)
@@ -3007,46 +3133,107 @@ local function open_execution(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11,
     was_score = nil,
   }
   if a31 then
-    rec.flow_id, rec.key, rec.number, rec.nested, rec.parent_id, rec.parent_close =
-      a31[1] or nil, a31[2] or nil, a31[3] or nil, a31[4] or nil, a31[5] or nil, a31[6] or nil
+    local v
+    v = a31[1] if v then rec.flow_id = v end
+    v = a31[2] if v then rec.key = v end
+    v = a31[3] if v then rec.number = v end
+    v = a31[4] if v then rec.nested = v end
+    v = a31[5] if v then rec.parent_id = v end
+    v = a31[6] if v then rec.parent_close = v end
   end
   if a32 then
-    rec.reason, rec.detail, rec.since, rec.delay, rec.start_by, rec.start_within, rec.deadline, rec.next, rec.resume,
-        rec.ready, rec.fair, rec.fair_end, rec.fairness_key =
-      a32[1] or nil, a32[2] or nil, a32[3] or nil, a32[4] or nil, a32[5] or nil, a32[6] or nil, a32[7] or nil,
-          a32[8] or nil, a32[9] or nil, a32[10] or nil, a32[11] or nil, a32[12] or nil, a32[13] or nil
+    local v
+    v = a32[1] if v then rec.reason = v end
+    v = a32[2] if v then rec.detail = v end
+    v = a32[3] if v then rec.since = v end
+    v = a32[4] if v then rec.delay = v end
+    v = a32[5] if v then rec.start_by = v end
+    v = a32[6] if v then rec.start_within = v end
+    v = a32[7] if v then rec.deadline = v end
+    v = a32[8] if v then rec.next = v end
+    v = a32[9] if v then rec.resume = v end
+    v = a32[10] if v then rec.ready = v end
+    v = a32[11] if v then rec.fair = v end
+    v = a32[12] if v then rec.fair_end = v end
+    v = a32[13] if v then rec.fairness_key = v end
   end
   if a33 then
-    rec.grant, rec.grant_worker, rec.grant_until, rec.grants, rec.wanted, rec.requires, rec.prefers =
-      a33[1] or nil, a33[2] or nil, a33[3] or nil, a33[4] or nil, a33[5] or nil, a33[6] or nil, a33[7] or nil
+    local v
+    v = a33[1] if v then rec.grant = v end
+    v = a33[2] if v then rec.grant_worker = v end
+    v = a33[3] if v then rec.grant_until = v end
+    v = a33[4] if v then rec.grants = v end
+    v = a33[5] if v then rec.wanted = v end
+    v = a33[6] if v then rec.requires = v end
+    v = a33[7] if v then rec.prefers = v end
   end
   if a34 then
-    rec.timeout, rec.timeout_at, rec.time_left, rec.max_reclaims, rec.max_replays, rec.failure, rec.failures,
-        rec.reclaims, rec.replays, rec.tier, rec.progress, rec.cancel_by, rec.cancel_reason, rec.yield, rec.renewals,
-        rec.ended_value, rec.lane_retry, rec.attempt_ended, rec.attempt_failure =
-      a34[1] or nil, a34[2] or nil, a34[3] or nil, a34[4] or nil, a34[5] or nil, a34[6] or nil, a34[7] or nil,
-          a34[8] or nil, a34[9] or nil, a34[10] or nil, a34[11] or nil, a34[12] or nil, a34[13] or nil, a34[14] or nil,
-          a34[15] or nil, a34[16] or nil, a34[17] or nil, a34[18] or nil, a34[19] or nil
+    local v
+    v = a34[1] if v then rec.timeout = v end
+    v = a34[2] if v then rec.timeout_at = v end
+    v = a34[3] if v then rec.time_left = v end
+    v = a34[4] if v then rec.max_reclaims = v end
+    v = a34[5] if v then rec.max_replays = v end
+    v = a34[6] if v then rec.failure = v end
+    v = a34[7] if v then rec.failures = v end
+    v = a34[8] if v then rec.reclaims = v end
+    v = a34[9] if v then rec.replays = v end
+    v = a34[10] if v then rec.tier = v end
+    v = a34[11] if v then rec.progress = v end
+    v = a34[12] if v then rec.cancel_by = v end
+    v = a34[13] if v then rec.cancel_reason = v end
+    v = a34[14] if v then rec.yield = v end
+    v = a34[15] if v then rec.renewals = v end
+    v = a34[16] if v then rec.ended_value = v end
+    v = a34[17] if v then rec.lane_retry = v end
+    v = a34[18] if v then rec.attempt_ended = v end
+    v = a34[19] if v then rec.attempt_failure = v end
   end
   if a35 then
-    rec.waits, rec.wait_until, rec.open_due, rec.continued, rec.signals =
-      a35[1] or nil, a35[2] or nil, a35[3] or nil, a35[4] or nil, a35[5] or nil
+    local v
+    v = a35[1] if v then rec.waits = v end
+    v = a35[2] if v then rec.wait_until = v end
+    v = a35[3] if v then rec.open_due = v end
+    v = a35[4] if v then rec.continued = v end
+    v = a35[5] if v then rec.signals = v end
   end
   if a36 then
-    rec.frames, rec.streams, rec.tailed, rec.max_frames, rec.attempt_frames =
-      a36[1] or nil, a36[2] or nil, a36[3] or nil, a36[4] or nil, a36[5] or nil
+    local v
+    v = a36[1] if v then rec.frames = v end
+    v = a36[2] if v then rec.streams = v end
+    v = a36[3] if v then rec.tailed = v end
+    v = a36[4] if v then rec.max_frames = v end
+    v = a36[5] if v then rec.attempt_frames = v end
   end
   if a37 then
-    rec.deps, rec.inbound, rec.passes, rec.outs, rec.reached, rec.halted, rec.fault, rec.verdict, rec.hidden,
-        rec.bound, rec.freed, rec.kids, rec.awaiting, rec.owed =
-      a37[1] or nil, a37[2] or nil, a37[3] or nil, a37[4] or nil, a37[5] or nil, a37[6] or nil, a37[7] or nil,
-          a37[8] or nil, a37[9] or nil, a37[10] or nil, a37[11] or nil, a37[12] or nil, a37[13] or nil, a37[14] or nil
+    local v
+    v = a37[1] if v then rec.deps = v end
+    v = a37[2] if v then rec.inbound = v end
+    v = a37[3] if v then rec.passes = v end
+    v = a37[4] if v then rec.outs = v end
+    v = a37[5] if v then rec.reached = v end
+    v = a37[6] if v then rec.halted = v end
+    v = a37[7] if v then rec.fault = v end
+    v = a37[8] if v then rec.verdict = v end
+    v = a37[9] if v then rec.hidden = v end
+    v = a37[10] if v then rec.bound = v end
+    v = a37[11] if v then rec.freed = v end
+    v = a37[12] if v then rec.kids = v end
+    v = a37[13] if v then rec.awaiting = v end
+    v = a37[14] if v then rec.owed = v end
   end
   if a38 then
-    rec.more, rec.spilled, rec.waited, rec.result_far, rec.result_in, rec.input_in, rec.reports, rec.webhook, rec.hook,
-        rec.said =
-      a38[1] or nil, a38[2] or nil, a38[3] or nil, a38[4] or nil, a38[5] or nil, a38[6] or nil, a38[7] or nil,
-          a38[8] or nil, a38[9] or nil, a38[10] or nil
+    local v
+    v = a38[1] if v then rec.more = v end
+    v = a38[2] if v then rec.spilled = v end
+    v = a38[3] if v then rec.waited = v end
+    v = a38[4] if v then rec.result_far = v end
+    v = a38[5] if v then rec.result_in = v end
+    v = a38[6] if v then rec.input_in = v end
+    v = a38[7] if v then rec.reports = v end
+    v = a38[8] if v then rec.webhook = v end
+    v = a38[9] if v then rec.hook = v end
+    v = a38[10] if v then rec.said = v end
   end
   if select("#", ...) > 0 then rec.tail = { ... } end
   return rec
@@ -4210,7 +4397,7 @@ for _, list in ipairs({ flow.open_states, flow.ended_states }) do
 end
 
 function flow.new(id)
-  return { id = id, last = 0, stored = 0, version = 0 }
+  return { id = id, last = 0, stored = 0, version = 0, names = {}, fresh = true }
 end
 
 -- The flow, read once per plan: every function of a call sees what the others changed.
@@ -4247,9 +4434,11 @@ end
 
 function flow.save(tx, f)
   f.updated = tx.now
-  local entry = { id = flow.timer(f.id), wake = f.wake }
-  timers.keep(tx, entry, flow.wake_at(f))
-  f.wake = entry.wake
+  local at = flow.wake_at(f)
+  if at ~= f.wake then
+    timers.keep(tx, { id = flow.timer(f.id), wake = f.wake }, at)
+    f.wake = at
+  end
   flow.store(tx, f)
 end
 
@@ -4295,6 +4484,17 @@ local function count(f, state, by)
   local name = count_of[state]
   local n = (f[name] or 0) + by
   f[name] = n ~= 0 and n or nil
+end
+
+-- Counts a new member.
+function flow.enter(f, state)
+  count(f, state, 1)
+end
+
+-- Counts a member under another state.
+function flow.recount(f, was, state)
+  count(f, was, -1)
+  count(f, state, 1)
 end
 
 -- Part of every save of a member: its count follows its state. In a stopped flow a member that lets go of its lease
@@ -4351,7 +4551,28 @@ end
 
 -- The record of a member by its key, or nil.
 function flow.member_id(tx, f, key)
-  return tx:hget(keys.flow_names(tx, f.id), key)
+  local id = f.names and f.names[key]
+  if id == nil and not f.fresh then id = tx:hget(keys.flow_names(tx, f.id), key) end
+  return id or nil
+end
+
+-- Reads the records of members by these keys at once. A fresh flow has only those it was given.
+function flow.look_up(tx, f, names)
+  local known, asked = f.names or {}, {}
+  f.names = known
+  if f.fresh then return end
+  for _, name in ipairs(names) do
+    if known[name] == nil then
+      known[name], asked[#asked + 1] = false, name
+    end
+  end
+  if #asked == 0 then return end
+  for i, id in ipairs(tx:hmget(keys.flow_names(tx, f.id), asked)) do known[asked[i]] = id end
+end
+
+function flow.name_member(tx, f, name, id)
+  tx:hput(keys.flow_names(tx, f.id), name, id)
+  f.names[name] = id
 end
 
 -- Asks for a walk over the members, in bounded steps, by whoever fires timers: it is owed until it is done.
@@ -4418,18 +4639,42 @@ function execution.load(tx, id, hidden_too)
   return rec
 end
 
-function execution.read(tx, id)
-  local known = tx.memo[id]
-  if known then return known end
-  local key = core(tx, id)
-  local stored = tx:record(key)
-  if stored == nil then return nil end
+local function opened(tx, id, key, stored)
   local rec = open(key, stored)
   rec.id = id
   if rec.waits then waits.load(tx, rec) end
   execution.seen(tx, rec)
   tx.memo[id] = rec
   return rec
+end
+
+function execution.read(tx, id)
+  local known = tx.memo[id]
+  if known ~= nil then return known or nil end
+  local key = core(tx, id)
+  local stored = tx:record(key)
+  if stored then return opened(tx, id, key, stored) end
+end
+
+-- Reads at once what is about to be loaded.
+function execution.fetch(tx, ids)
+  local wanted, names = {}, {}
+  for _, id in ipairs(ids) do
+    if tx.memo[id] == nil then wanted[#wanted + 1], names[#names + 1] = id, core(tx, id) end
+  end
+  for i, stored in ipairs(tx:records(names)) do
+    if stored then opened(tx, wanted[i], names[i], stored) end
+  end
+end
+
+-- Looks at once whether any of these is there: most are new.
+function execution.expect_new(tx, ids)
+  local names = {}
+  for i, id in ipairs(ids) do names[i] = core(tx, id) end
+  if tx:any_exists(names) then return end
+  for _, id in ipairs(ids) do
+    if tx.memo[id] == nil then tx.memo[id] = false end
+  end
 end
 
 -- Notes where the indexes have the record: saving moves them from there.
@@ -4540,12 +4785,90 @@ function execution.unblock(rec)
 end
 
 function execution.block(rec, reason, detail, now)
+  execution.unblock(rec)
   rec.reason, rec.since = reason, now
-  rec.detail = detail and cmsgpack.pack(detail) or nil
-  rec.grant, rec.grant_worker, rec.grant_until = nil, nil, nil
+  if detail then rec.detail = cmsgpack.pack(detail) end
 end
 
 return execution
+end
+
+source["record.running"] = function(require, LIBRARY)
+-- The stored bytes of executions that are submitted, start and complete in the plain way (transition/plain.lua), and of
+-- the events that tell it, put together by hand. The values are in the order of record/fields.lua.
+local bytes = require "lib.bytes"
+
+local running = {}
+
+local head, list, none, number, text = bytes.head, bytes.list, bytes.none, bytes.number, bytes.text
+local one = bytes.number(1)
+
+-- The place and the kind of an execution, as its record and its events have them.
+local function place_of(path, kind)
+  return head[#path] .. path .. head[#kind] .. kind
+end
+
+-- Submitted -------------------------------------------------------------------------------------
+
+local submitted_from = list(11) .. text("execution.submitted")
+local submitted_to = none .. none .. none .. none .. text("state") .. text("waiting")
+local new, runnable = list(15), text("runnable")
+
+-- The record and the event of a submission.
+function running.submitted(tx, id, path, kind, queue, retention, prio, score, digest, input, named)
+  local place, now = place_of(path, kind), tx.now_packed
+  return new .. place .. now .. head[#queue] .. queue .. number(retention) .. runnable .. number(prio) .. number(score)
+    .. now .. none .. head[#digest] .. digest .. (input and one or none) .. none .. text(named) .. none,
+    submitted_from .. now .. place .. head[#id] .. id .. submitted_to
+end
+
+-- Started ---------------------------------------------------------------------------------------
+
+local active, began = text("active"), text("initial") .. text("started")
+local started_from = list(15) .. text("execution.started")
+local started_to = text("attempt_type") .. text("initial") .. text("continues") .. none .. text("waited_ms")
+local first = number(0)
+
+-- The values up to `ended_by` of the record of a first attempt, and its event.
+function running.started(
+  tx, id, attempt_id, lease_id, worker, worker_id, wake, ttl, waited,
+  path, kind, created_at, queue, retention, prio, score, digest, input, tags, named, held, flow_id
+)
+  local place, now, wakes, who = place_of(path, kind), tx.now_packed, number(wake), head[#worker] .. worker
+  local tagged = text(tags)
+  return place .. number(created_at) .. head[#queue] .. queue .. number(retention) .. active .. number(prio)
+    .. number(score) .. now .. wakes .. head[#digest] .. digest .. (input and one or none) .. tagged .. text(named)
+    .. text(held) .. first .. head[#attempt_id] .. attempt_id .. began .. now .. head[#lease_id] .. lease_id
+    .. number(tx.now_us) .. who .. head[#worker_id] .. worker_id .. wakes .. number(ttl) .. none,
+    started_from .. now .. place .. head[#id] .. id .. text(flow_id) .. first .. who .. tagged .. started_to
+      .. number(waited > 0 and waited or 0)
+end
+
+-- Completed -------------------------------------------------------------------------------------
+
+local terminal, succeeded, by_complete, success =
+  text("terminal"), text("succeeded"), text("complete"), text("success")
+local completed_from = list(13) .. text("execution.completed")
+local ran_ms, took_ms = text("ran_ms"), text("took_ms")
+
+-- The values up to the result of the record of an execution that ends well, and its event.
+function running.completed(
+  tx, id, wake, ran, result, flow_id,
+  path, kind, created_at, queue, retention, prio, score, digest, input, tags, named,
+  attempt, attempt_id, attempt_type, started, lease_id, epoch, worker, worker_id, lease_until, lease_ttl
+)
+  local place, now, who, number_of = place_of(path, kind), tx.now_packed, head[#worker] .. worker, number(attempt)
+  local tagged = text(tags)
+  return place .. number(created_at) .. head[#queue] .. queue .. number(retention) .. terminal .. number(prio)
+    .. number(score) .. now .. (wake and number(wake) or none) .. head[#digest] .. digest .. (input and one or none)
+    .. tagged .. text(named) .. none .. number_of .. head[#attempt_id] .. attempt_id .. text(attempt_type) .. succeeded
+    .. number(started) .. head[#lease_id] .. lease_id .. number(epoch) .. who .. head[#worker_id] .. worker_id
+    .. number(lease_until) .. number(lease_ttl) .. by_complete .. now .. success .. text(result),
+    completed_from .. now .. place .. head[#id] .. id .. text(flow_id) .. number_of .. who .. tagged .. ran_ms
+      .. number(ran > 0 and ran or 0) .. took_ms .. number(tx.now - created_at)
+end
+
+return running
 end
 
 source["record.dependencies"] = function(require, LIBRARY)
@@ -6214,6 +6537,7 @@ function lists.add(tx, rec)
   local created = rec.created
   tx:zadd(keys.all(tx), created, rec.id)
   tx:zadd(keys.kind(tx, rec.kind), created, rec.id)
+  if rec.tags == nil then return end
   for _, key in ipairs(tag_keys(tx, rec.tags)) do tx:zadd(key, created, rec.id) end
 end
 
@@ -7775,11 +8099,215 @@ end
 return score
 end
 
+source["transition.member"] = function(require, LIBRARY)
+-- The start and the end of a member of a flow that is nothing special, as in transition/plain.lua. The flow and the
+-- members that wait for it are shared by all operations of a list: a member that ends is counted in records that are
+-- open already.
+local bytes = require "lib.bytes"
+local dependencies = require "record.dependencies"
+local execution = require "record.execution"
+local flow = require "record.flow"
+local home = require "index.home"
+local keys = require "lib.keys"
+local lane = require "record.lane"
+local limits = require "lib.limits"
+local packed = require "record.packed"
+local running = require "record.running"
+
+local member = {}
+
+local pack, unpack_ = cmsgpack.pack, cmsgpack.unpack
+local select, floor, ipairs = select, math.floor, ipairs
+local close_execution, close_flow = packed.close_execution, packed.close_flow
+local active_from = home.active_from
+local whole, none = bytes.list(38), bytes.none
+local no_end, no_groups = none .. none .. none, none .. none .. none .. none .. none
+
+-- Members that one end may reach here.
+local reached_max = 4
+
+-- The groups of a record, by their places in record/fields.lua: true when they hold nothing that is special here.
+
+local function is_member(g)
+  return g[1] and not (g[4] or g[5])
+end
+
+-- At most since when it stands in line.
+local function only_ready(g)
+  return not (g[1] or g[2] or g[3] or g[4] or g[5] or g[6] or g[7] or g[8] or g[9] or g[11] or g[12] or g[13])
+end
+
+-- What it waited for, how many edges lead out of it, and that it is kept for its flow.
+local function only_edges(g)
+  return g[10] and not (g[5] or g[6] or g[7] or g[8] or g[9] or g[11] or g[12] or g[13] or g[14])
+end
+
+-- At most that it has a spec.
+local function only_said(g)
+  return not (g[1] or g[2] or g[3] or g[4] or g[5] or g[6] or g[7] or g[8] or g[9])
+end
+
+-- The flow of a member while it runs as planned: sealed, not stopped, and with nothing due that it does not know of.
+local function open_flow(tx, id)
+  local f = tx:shared(keys.flow(tx, id)) or flow.load(tx, id)
+  if f and f.sealed and not f.stop and not f.ended and flow.wake_at(f) == f.wake then return f end
+end
+
+-- Counts a member under another state.
+local function recount(tx, f, was, state)
+  flow.recount(f, was, state)
+  f.updated = tx.now
+  tx:share(keys.flow(tx, f.id), f, close_flow)
+end
+
+-- Starting --------------------------------------------------------------------------------------
+
+-- Leases a member that never ran. Answers as `plain.start`, and the extras of its task.
+function member.start(
+  tx, id, holder, lease_id, attempt_id, room,
+  key, path, kind, created_at, queue, retention, _, prio, score, _, wake, digest, input, tags, named, held,
+  attempt, _, _, _, _, _, _, _, _, _, _, _, _, _, _, part, pending, wants, bounds, waits, frames, edges, more, ...
+)
+  if attempt or named or held or wake or wants or bounds or waits or frames or select("#", ...) > 0
+    or not part or not is_member(part) or not edges or edges[3] or not only_edges(edges)
+    or (pending and not only_ready(pending)) or (more and not only_said(more))
+  then
+    return nil
+  end
+  local f = open_flow(tx, part[1])
+  if f == nil then return nil end
+  local given = input and tx:get(key .. ":input") or ""
+  if room and #given > room then return false end
+  local extras = more and { spec = tx:record(keys.spec(tx, id)) } or false
+  local now, worker, ttl = tx.now, holder.instance, holder.lease_ttl_ms
+  local wake_at = now + ttl
+  local record, told = running.started(
+    tx, id, attempt_id, lease_id, worker, holder.worker_id, wake_at, ttl, now - (pending and pending[10] or created_at),
+    path, kind, created_at, queue, retention, prio, score, digest, input, tags, false, false, f.id
+  )
+  record = whole .. record .. no_end .. pack(part) .. no_groups .. pack(edges) .. (more and pack(more) or none)
+  recount(tx, f, "waiting", "active")
+  tx:set(key, record)
+  tx:zadd(keys.timers(tx), wake_at, id)
+  tx:zadd(keys.queue(tx, path, queue), active_from + created_at, id)
+  tx:hput(keys.leases(tx, worker), lease_id, id)
+  tx:note(told)
+  return record, wake_at, given, extras
+end
+
+-- Completing ------------------------------------------------------------------------------------
+
+-- Packs a member with what it waits for, which stays open as long as it is shared.
+local function close_waiting(rec)
+  if rec.waits_for then dependencies.store(rec, rec.waits_for) end
+  return close_execution(rec)
+end
+
+-- A member that waits for nothing but its edges, all of which must be met. Answers it with what it waits for.
+local function waiting(tx, f, id)
+  local rec = tx:shared(keys.core(tx, id)) or execution.load(tx, id, true)
+  if rec == nil or rec.hidden or rec.phase ~= "runnable" or rec.reason ~= "waiting_for_dependencies" or rec.inbound
+    or rec.flow_id ~= f.id
+  then
+    return nil
+  end
+  local d = rec.waits_for or dependencies.load(rec)
+  if d.decided or d.dead > 0 or d.hopes > 0 then return nil end
+  if d.met + 1 < d.total then return rec, d end
+  -- It is about to be ready, and must be able to stand in line at once.
+  if rec.wake or rec.delay or rec.start_within or rec.deadline or rec.awaiting or rec.nested or rec.grant
+    or rec.queue ~= "any" or d.bytes > limits.passed_bytes_max
+  then
+    return nil
+  end
+  local copy = lane.load(tx, rec.path)
+  if copy then lane.prepare(tx, copy) end
+  return rec, d
+end
+
+-- The edges out of a member that ends well, with those they lead to; nil when one of them is special.
+local function reach(tx, f, id, outs)
+  local out, key = {}, keys.edges_out(tx, id)
+  for n = 1, outs do
+    local stored = tx:hget(key, n == 1 and "1" or string.format("%.0f", n))
+    if stored == nil then return nil end
+    local e = unpack_(stored)
+    if e[3] or e[4] ~= "pending" or e[5] or e[2] == "failure" then return nil end
+    local rec, d = waiting(tx, f, e[1])
+    if rec == nil then return nil end
+    out[n] = { rec = rec, d = d, on = e[2] }
+  end
+  return out
+end
+
+-- One edge is met.
+local function meet(tx, f, key, n, one)
+  local rec, d, now = one.rec, one.d, tx.now
+  d.met = d.met + 1
+  local ready = d.met == d.total
+  if ready then d.decided = "ready" end
+  rec.waits_for, rec.updated = d, now
+  if ready then
+    recount(tx, f, "waiting_children", "waiting")
+    rec.reason, rec.since, rec.ready, rec.was_state = nil, nil, now, "waiting"
+    home.move(tx, rec, "queue", rec.score)
+    tx:note(pack({
+      "execution.ready", now, rec.path, rec.kind, rec.id, f.id, rec.attempt or false, rec.worker or false,
+      rec.tags or false, "cause", "dependencies",
+    }))
+  end
+  tx:share(keys.core(tx, rec.id), rec, close_waiting)
+  tx:hput(key, n, pack({ rec.id, one.on, false, "met", false, 0 }))
+end
+
+-- Ends the attempt of a member whose fence was checked. Answers nil, with nothing planned, when it is special.
+function member.complete(
+  tx, id, result,
+  key, path, kind, created_at, queue, retention, _, prio, score, _, _, digest, input, tags, named, held,
+  attempt, attempt_id, attempt_type, _, started, lease_id, epoch, worker, worker_id, lease_until, lease_ttl, ended_by,
+  _, _, _, part, pending, wants, bounds, waits, frames, edges, more, ...
+)
+  if named or held or ended_by or pending or wants or bounds or waits or frames or select("#", ...) > 0
+    or not part or not is_member(part) or not edges or not only_edges(edges) or (more and not only_said(more))
+  then
+    return false
+  end
+  local outs, f = edges[4] or 0, open_flow(tx, part[1])
+  if f == nil or outs > reached_max or (outs == 0 and flow.open(f) <= 1) then return false end
+  local reached = reach(tx, f, id, outs)
+  if reached == nil then return false end
+  local now = tx.now
+  if outs > 0 then
+    edges[5] = outs
+  else
+    edges[8] = "good_sink"
+    flow.count_verdict(f, "good_sink", 1)
+  end
+  recount(tx, f, "active", "completed")
+  local record, told = running.completed(
+    tx, id, nil, now - floor(epoch / 1000), result or false, f.id,
+    path, kind, created_at, queue, retention, prio, score, digest, input, tags, false,
+    attempt, attempt_id, attempt_type, started, lease_id, epoch, worker, worker_id, lease_until, lease_ttl
+  )
+  tx:set(key, whole .. record .. pack(part) .. no_groups .. pack(edges) .. (more and pack(more) or none))
+  tx:zrem(keys.timers(tx), id)
+  tx:zrem(keys.queue(tx, path, queue), id)
+  tx:zadd(keys.place(tx, path, "terminal"), created_at, id)
+  tx:hdel(keys.leases(tx, worker), lease_id)
+  tx:note(told)
+  for n, one in ipairs(reached) do meet(tx, f, keys.edges_out(tx, id), n, one) end
+  return true
+end
+
+return member
+end
+
 source["transition.plain"] = function(require, LIBRARY)
 -- The three transitions that most executions make, for those that are nothing special: submitted with what every
 -- submission says, started for the first time, completed. Each reads and packs the record's values by their places,
 -- without a table of them, and plans its writes at once. Whatever is not plain is left to the general transitions,
 -- which would do the same step by step: a test runs both ways and compares what is stored.
+local bytes = require "lib.bytes"
 local keys = require "lib.keys"
 local admit = require "transition.admit"
 local asks = require "record.asks"
@@ -7787,13 +8315,16 @@ local home = require "index.home"
 local holds = require "record.holds"
 local lane = require "record.lane"
 local limits = require "lib.limits"
+local member = require "transition.member"
 local packed = require "record.packed"
 local queues = require "index.queues"
+local running = require "record.running"
 
 local plain = {}
 
 local pack, values = cmsgpack.pack, packed.values
 local select, floor, pairs = select, math.floor, pairs
+local started_of, completed_of = bytes.list(27), bytes.list(30)
 local active_from = home.active_from
 local week_ms = 604800000
 
@@ -7840,10 +8371,10 @@ function plain.submit(tx, s)
   local prio = s.priority or 0
   local score = now - prio * copy.priority_weight
   local has_input, retention = input and input ~= "", s.retention_ms or copy.retention_ms or week_ms
-  tx:set(key, pack({
-    path, kind, now, queue, retention, "runnable", prio, score, now, false, s.body_digest, has_input and 1 or false,
-    false, named, false,
-  }))
+  local record, told = running.submitted(
+    tx, id, path, kind, queue, retention, prio, score, s.body_digest, has_input, named
+  )
+  tx:set(key, record)
   local fresh = named and queues.joined(tx, path, queue)
   if has_input then tx:set(key .. ":input", input) end
   tx:zadd(keys.queue(tx, path, queue), score, id)
@@ -7852,7 +8383,7 @@ function plain.submit(tx, s)
   if fresh or prio > 0 or lane.recall(tx, copy, home.quiet[queue]) == nil then
     tx:announce("ready", path, queue, score)
   end
-  tx:note(pack({ "execution.submitted", now, path, kind, id, false, false, false, false, "state", "waiting" }))
+  tx:note(told)
   return created(id)
 end
 
@@ -7863,29 +8394,34 @@ local function lease(
   tx, key, id, holder, lease_id, attempt_id, waited_from,
   path, kind, created_at, queue, retention, prio, score, digest, input, tags, named, held
 )
-  local now, epoch, worker, worker_id, ttl = tx.now, tx.now_us, holder.instance, holder.worker_id, holder.lease_ttl_ms
+  local now, worker, ttl = tx.now, holder.instance, holder.lease_ttl_ms
   local wake = now + ttl
-  local record = pack({
-    path, kind, created_at, queue, retention, "active", prio, score, now, wake, digest, input, tags, named, held,
-    0, attempt_id, "initial", "started", now, lease_id, epoch, worker, worker_id, wake, ttl, false,
-  })
+  local record, told = running.started(
+    tx, id, attempt_id, lease_id, worker, holder.worker_id, wake, ttl, now - waited_from,
+    path, kind, created_at, queue, retention, prio, score, digest, input, tags, named, held, false
+  )
+  record = started_of .. record
   tx:set(key, record)
   tx:zadd(keys.timers(tx), wake, id)
   tx:zadd(keys.queue(tx, path, queue), active_from + created_at, id)
   tx:hput(keys.leases(tx, worker), lease_id, id)
-  local waited = now - waited_from
-  tx:note(pack({
-    "execution.started", now, path, kind, id, false, 0, worker, tags, "attempt_type", "initial", "continues", false,
-    "waited_ms", waited > 0 and waited or 0,
-  }))
+  tx:note(told)
   return record, wake
 end
 
 local function start(
   tx, id, holder, lease_id, attempt_id, room,
-  key, path, kind, created_at, queue, retention, phase, prio, score, _, _, digest, input, tags, named, _, ...
+  key, path, kind, created_at, queue, retention, phase, prio, score, updated, wake_at, digest, input, tags, named, held,
+  ...
 )
-  if phase ~= "runnable" or named or select("#", ...) > 0 then return nil end
+  if phase ~= "runnable" or named then return nil end
+  if select("#", ...) > 0 then
+    return member.start(
+      tx, id, holder, lease_id, attempt_id, room,
+      key, path, kind, created_at, queue, retention, phase, prio, score, updated, wake_at, digest, input, tags, named,
+      held, ...
+    )
+  end
   local bytes = input and tx:get(key .. ":input") or ""
   if room and #bytes > room then return false end
   local record, wake = lease(
@@ -7895,8 +8431,8 @@ local function start(
   return record, wake, bytes
 end
 
--- Leases an execution that never ran and is part of nothing. Answers nil when it is not plain, false when its input
--- needs more than the room there is, else the packed record, when it wakes, and its input.
+-- Leases an execution that never ran. Answers nil when it is not plain, false when its input needs more than the room
+-- there is, else the packed record, when it wakes, and its input.
 function plain.start(tx, id, holder, lease_id, attempt_id, room)
   local key = keys.core(tx, id)
   local stored = tx:record(key)
@@ -7946,31 +8482,37 @@ end
 
 local function complete(
   tx, c,
-  key, path, kind, created_at, queue, retention, phase, prio, score, _, _, digest, input, tags, named, held,
-  attempt, attempt_id, attempt_type, _, started, lease_id, epoch, worker, worker_id, lease_until, lease_ttl, _, ...
+  key, path, kind, created_at, queue, retention, phase, prio, score, updated, wake_at, digest, input, tags, named, held,
+  attempt, attempt_id, attempt_type, state, started, lease_id, epoch, worker, worker_id, lease_until, lease_ttl,
+  ended_by, ...
 )
   local f, now, id = c.fence, tx.now, c.execution_id
-  if phase ~= "active" or select("#", ...) > 0 or epoch ~= f.lease_epoch or lease_id ~= f.lease_id
+  if phase ~= "active" or epoch ~= f.lease_epoch or lease_id ~= f.lease_id
     or attempt_id ~= f.attempt_id or now >= lease_until
   then
     return nil
   end
+  if select("#", ...) > 0 then
+    return member.complete(
+      tx, id, c.result,
+      key, path, kind, created_at, queue, retention, phase, prio, score, updated, wake_at, digest, input, tags, named,
+      held, attempt, attempt_id, attempt_type, state, started, lease_id, epoch, worker, worker_id, lease_until,
+      lease_ttl, ended_by, ...
+    ) and completed or nil
+  end
   if held and (held ~= holds.all or not owe_back(tx, id, lease_id, asks.open(named).sets)) then return nil end
-  local result, wake = c.result, now + retention
-  tx:set(key, pack({
-    path, kind, created_at, queue, retention, "terminal", prio, score, now, wake, digest, input, tags, named, false,
-    attempt, attempt_id, attempt_type, "succeeded", started, lease_id, epoch, worker, worker_id, lease_until, lease_ttl,
-    "complete", now, "success", result or false,
-  }))
+  local wake = now + retention
+  local record, told = running.completed(
+    tx, id, wake, now - floor(epoch / 1000), c.result or false, false,
+    path, kind, created_at, queue, retention, prio, score, digest, input, tags, named,
+    attempt, attempt_id, attempt_type, started, lease_id, epoch, worker, worker_id, lease_until, lease_ttl
+  )
+  tx:set(key, completed_of .. record)
   tx:zadd(keys.timers(tx), wake, id)
   tx:zrem(keys.queue(tx, path, queue), id)
   tx:zadd(keys.place(tx, path, "terminal"), created_at, id)
   tx:hdel(keys.leases(tx, worker), lease_id)
-  local ran = now - floor(epoch / 1000)
-  tx:note(pack({
-    "execution.completed", now, path, kind, id, false, attempt, worker, tags,
-    "ran_ms", ran > 0 and ran or 0, "took_ms", now - created_at,
-  }))
+  tx:note(told)
   return completed
 end
 
@@ -8055,16 +8597,20 @@ local function new_record(s, path, copy, now)
   }
 end
 
--- What few submissions say, and what few lanes do.
+-- What few submissions say, and what few lanes do. To set a field to nothing would make room for it.
 local function note_rare(rec, m, copy, now)
+  if copy.retry then rec.lane_retry = copy.retry end
+  local timeout = m.attempt_timeout_ms or copy.attempt_timeout_ms
+  if timeout then rec.timeout = timeout end
+  if next(m) == nil then return end
   if m.deadline_at or m.deadline_ms then rec.deadline = m.deadline_at or now + m.deadline_ms end
   if m.delay_until or m.delay_ms then rec.delay = m.delay_until or now + m.delay_ms end
   if m.start_within_ms then rec.start_within, rec.start_by = m.start_within_ms, now + m.start_within_ms end
-  rec.timeout = m.attempt_timeout_ms or copy.attempt_timeout_ms
-  rec.max_reclaims, rec.max_replays = m.max_reclaims, m.max_replays
-  rec.fairness_key, rec.webhook = m.fairness_key, m.completion_webhook
+  if m.max_reclaims then rec.max_reclaims = m.max_reclaims end
+  if m.max_replays then rec.max_replays = m.max_replays end
+  if m.fairness_key then rec.fairness_key = m.fairness_key end
+  if m.completion_webhook then rec.webhook = m.completion_webhook end
   if m.stream then rec.max_frames = m.stream.max_frames end
-  rec.lane_retry = copy.retry
   if m.input_encoding and m.input_encoding ~= "json" then rec.input_in = m.input_encoding end
   if m.tags and next(m.tags) then rec.tags = cmsgpack.pack(spec.flatten(m.tags)) end
 end
@@ -8072,9 +8618,11 @@ end
 -- What it is part of: { flow_id, key, number, inbound, nested } or { parent_id, key, number, parent_close }, with the
 -- budgets and the deadline it shares.
 local function note_place(rec, place)
-  rec.flow_id, rec.key, rec.number, rec.inbound, rec.nested =
-    place.flow_id, place.key, place.number, place.inbound, place.nested
-  rec.parent_id, rec.parent_close = place.parent_id, place.parent_close
+  rec.key, rec.number = place.key, place.number
+  if place.flow_id then rec.flow_id = place.flow_id end
+  if place.inbound then rec.inbound = place.inbound end
+  if place.nested then rec.nested = place.nested end
+  if place.parent_id then rec.parent_id, rec.parent_close = place.parent_id, place.parent_close end
   if place.deadline and (rec.deadline == nil or place.deadline < rec.deadline) then rec.deadline = place.deadline end
 end
 
@@ -8745,6 +9293,7 @@ end
 function walk.release(tx, f, rec)
   if not rec.hidden then return end
   show(tx, rec)
+  if rec.deps == nil and rec.inbound == nil then return end
   local d = dependencies.load(rec)
   if rec.deps or dependencies.judge(rec.inbound, d) == "skip" then resolve.decide(tx, f, rec, d) end
 end
@@ -8803,7 +9352,9 @@ local function number(n) return string.format("%.0f", n) end
 function walk.step(tx, f, limit)
   local what = f.walk
   if what == nil then return false end
-  local page = tx:zlowest(keys.flow_members(tx, f.id), "(" .. number(f.walked), "+inf", limit)
+  local page, ids = tx:zlowest(keys.flow_members(tx, f.id), "(" .. number(f.walked), "+inf", limit), {}
+  for i, item in ipairs(page) do ids[i] = item.member end
+  execution.fetch(tx, ids)
   owed.during(tx, function()
     for _, item in ipairs(page) do
       local rec = execution.load(tx, item.member, true)
@@ -8842,6 +9393,7 @@ local dependencies = require "record.dependencies"
 local event = require "lib.event"
 local execution = require "record.execution"
 local flow = require "record.flow"
+local home = require "index.home"
 local keys = require "lib.keys"
 local limits = require "lib.limits"
 local reply = require "lib.reply"
@@ -8854,6 +9406,9 @@ local grow = {}
 local function invalid(field, problem)
   return reply.err("invalid_argument", { field = field, problem = problem })
 end
+
+local function member_at(at) return string.format("members[%d]", at - 1) end
+local function edge_at(at) return string.format("edges[%d]", at - 1) end
 
 -- The refusal when nothing can be added to the flow any more.
 function grow.refusal(f)
@@ -8868,45 +9423,61 @@ local function inbound_problem(inbound)
 end
 
 -- What a member shares with its flow and with nobody else.
-local function place_of(f, m)
-  local _, _, budgets = flow.defaults(f)
+local function place_of(f, m, budgets)
   return {
     flow_id = f.id, key = m.key, number = f.last + 1, inbound = m.inbound, nested = m.nested, budgets = budgets,
     deadline = f.deadline,
   }
 end
 
--- Makes one member, hidden for now; answers { id, rec, duplicate } or nil and the refusal.
-local function member(tx, f, m, at)
+-- Stores a new member, invisible for now.
+local function hide(tx, f, rec)
+  rec.phase, rec.was_phase, rec.hidden, rec.bound = "runnable", "runnable", 1, 1
+  -- The time it may wait for a worker begins when it could have one.
+  if rec.start_by then rec.start_by = nil end
+  f.last, f.stored = rec.number, f.stored + 1
+  execution.block(rec, "waiting_for_dependencies", nil, tx.now)
+  tx:zadd(keys.flow_members(tx, f.id), rec.number, rec.id)
+  flow.name_member(tx, f, rec.key, rec.id)
+  flow.enter(f, "held")
+  rec.was_state, rec.updated = "held", tx.now
+  home.move(tx, rec, home.of(rec))
+  execution.store(tx, rec)
+end
+
+-- Makes one member; answers { id, rec, duplicate } or nil and the refusal. `at` is its place in the call.
+local function member(tx, f, m, at, budgets)
   local s = m.submission
   if string.sub(s.execution_id, -4) ~= string.sub(f.id, -4) then
-    return nil, invalid(at .. ".submission.execution_id", "must end like the flow's id: they share a partition")
+    return nil, invalid(
+      member_at(at) .. ".submission.execution_id", "must end like the flow's id: they share a partition"
+    )
   end
   if s.namespace ~= f.namespace then
-    return nil, invalid(at .. ".submission.namespace", "must be the flow's, " .. f.namespace)
+    return nil, invalid(member_at(at) .. ".submission.namespace", "must be the flow's, " .. f.namespace)
   end
   local field, problem = inbound_problem(m.inbound)
-  if field then return nil, invalid(at .. ".inbound." .. field, problem) end
+  if field then return nil, invalid(member_at(at) .. ".inbound." .. field, problem) end
   local known = flow.member_id(tx, f, m.key)
   if known then
     local rec = execution.load(tx, known, true)
     if rec and rec.digest == s.body_digest then return { id = known, rec = rec, duplicate = true } end
-    return nil, reply.err("idempotency_conflict", { field = at .. ".key", execution_id = known })
+    return nil, reply.err("idempotency_conflict", { field = member_at(at) .. ".key", execution_id = known })
   end
   if f.stored >= limits.members_max then return nil, reply.err("flow_full", { members_max = limits.members_max }) end
   local nested = m.nested and flow.load(tx, m.nested)
   if m.nested then
     if nested == nil or nested.parent ~= s.execution_id or nested.sealed then
-      return nil, invalid(at .. ".nested", "must be an unsealed flow made for this member")
+      return nil, invalid(member_at(at) .. ".nested", "must be an unsealed flow made for this member")
     end
   end
-  local place = place_of(f, m)
+  local place = place_of(f, m, budgets)
   local answer = submit.repeated(tx, s, place)
   if answer and answer.err then return nil, answer end
   -- An id or a key that belongs to someone else already.
   if answer then
     return nil, reply.err("idempotency_conflict", {
-      field = at .. ".submission", execution_id = answer.fields.execution_id,
+      field = member_at(at) .. ".submission", execution_id = answer.fields.execution_id,
     })
   end
   local rec, refusal = submit.new(tx, s, place)
@@ -8915,22 +9486,25 @@ local function member(tx, f, m, at)
     nested.adopted = 1
     flow.save(tx, nested)
   end
-  rec.phase, rec.hidden, rec.bound = "runnable", 1, 1
-  -- The time it may wait for a worker begins when it could have one.
-  rec.start_by = nil
-  f.last, f.stored = place.number, f.stored + 1
-  execution.block(rec, "waiting_for_dependencies", nil, tx.now)
-  tx:zadd(keys.flow_members(tx, f.id), place.number, rec.id)
-  tx:hset(keys.flow_names(tx, f.id), { m.key, rec.id })
-  execution.save(tx, rec)
+  hide(tx, f, rec)
   return { id = rec.id, rec = rec, duplicate = false }
 end
 
--- Makes members; answers a list of { id, rec, duplicate }, or nil and the refusal.
-function grow.members(tx, f, list)
-  local out = {}
+local function add_ends(names, edges)
+  for _, e in ipairs(edges) do names[#names + 1], names[#names + 2] = e.from, e.to end
+end
+
+-- Makes members that these edges belong to; answers a list of { id, rec, duplicate }, or nil and the refusal. The
+-- caller saves the flow.
+function grow.members(tx, f, list, edges)
+  local out, names, ids = {}, {}, {}
+  for i, m in ipairs(list) do names[i], ids[i] = m.key, m.submission.execution_id end
+  add_ends(names, edges)
+  flow.look_up(tx, f, names)
+  execution.expect_new(tx, ids)
+  local _, _, budgets = flow.defaults(f)
   for i, m in ipairs(list) do
-    local made, refusal = member(tx, f, m, string.format("members[%d]", i - 1))
+    local made, refusal = member(tx, f, m, i, budgets)
     if refusal then return nil, refusal end
     out[i] = made
   end
@@ -8942,8 +9516,8 @@ local function started(rec)
     or rec.reason == "waiting_for_children"
 end
 
--- Stores an edge on both sides. `up` and `down` are saved by those who call.
-local function store(tx, up, down, e)
+-- Stores an edge on both sides. `up` and `down` are saved by those who call, with `d`, what `down` waits for.
+local function store(tx, up, down, d, e)
   up.outs = (up.outs or 0) + 1
   local edge = { from = up.id, to = down.id, number = up.outs, on = e.on, pass_as = e.pass_as, state = "pending" }
   dependencies.store_edge(tx, edge)
@@ -8952,59 +9526,95 @@ local function store(tx, up, down, e)
     down.passes = 1
     dependencies.promise(tx, edge)
   end
-  local d = dependencies.load(down)
-  d.total = d.total + 1
+  d.total, d.from[up.id] = d.total + 1, edge.number
   -- A member that could have run waits again, unless it needs no more than it has.
   if d.decided and dependencies.judge(down.inbound, d) ~= "ready" then d.decided = nil end
-  dependencies.store(down, d)
   return edge
+end
+
+-- The number of the edge between two members at the first one, or nil.
+local function known_edge(tx, d, from, to, fresh)
+  return d.from[from] or (not fresh and tx:zscore(keys.edges_in(tx, to), from)) or nil
+end
+
+-- What a member waits for while edges are added, with those that this call has added by their upstreams.
+local function waits_of(open, down)
+  local d = open[down.id]
+  if d == nil then
+    d = dependencies.load(down)
+    d.from, open[down.id] = {}, d
+  end
+  return d
 end
 
 -- `fresh` is the set of members made in this call. An edge between members that were there must not close a cycle:
 -- `checked` says that the caller looked at the graph as it is; without it the edge must lead forward, in a flow whose
--- edges all do.
-local function edge(tx, f, e, at, fresh, checked)
+-- edges all do. `open` is what members wait for that have got edges already.
+local function edge(tx, f, e, at, fresh, checked, open)
   local from, to = flow.member_id(tx, f, e.from), flow.member_id(tx, f, e.to)
-  if from == nil then return nil, invalid(at .. ".from", "is not the key of a member: " .. e.from) end
-  if to == nil then return nil, invalid(at .. ".to", "is not the key of a member: " .. e.to) end
-  if from == to then return nil, reply.err("cycle_detected", { field = at, key = e.from }) end
+  if from == nil then return nil, invalid(edge_at(at) .. ".from", "is not the key of a member: " .. e.from) end
+  if to == nil then return nil, invalid(edge_at(at) .. ".to", "is not the key of a member: " .. e.to) end
+  if from == to then return nil, reply.err("cycle_detected", { field = edge_at(at), key = e.from }) end
   local up, down = execution.load(tx, from, true), execution.load(tx, to, true)
-  local number = tx:zscore(keys.edges_in(tx, to), from)
+  local d = waits_of(open, down)
+  local number = known_edge(tx, d, from, to, fresh[to])
   if number then
     local known = dependencies.edge(tx, from, number)
     if known.on == e.on and known.pass_as == e.pass_as then return { up = up, down = down } end
     return nil, reply.err("idempotency_conflict", {
-      field = at, problem = "there is another edge between these members",
+      field = edge_at(at), problem = "there is another edge between these members",
     })
   end
   local forward = up.number < down.number
   if not checked then
-    if not forward then return nil, reply.err("cycle_detected", { field = at, key = e.to }) end
+    if not forward then return nil, reply.err("cycle_detected", { field = edge_at(at), key = e.to }) end
     if not fresh[to] and (f.sealed or f.backward) then
       return nil, reply.err("flow_changed", { version = f.version })
     end
   end
   if not fresh[to] and not down.hidden and started(down) then
-    return nil, reply.err("member_started", { field = at .. ".to", key = e.to, execution_id = to })
+    return nil, reply.err("member_started", { field = edge_at(at) .. ".to", key = e.to, execution_id = to })
   end
   if e.pass_as and tx:hget(keys.passed(tx, to), e.pass_as) then
-    return nil, invalid(at .. ".pass_as", "is passed by another edge")
+    return nil, invalid(edge_at(at) .. ".pass_as", "is passed by another edge")
   end
   if not forward then f.backward = 1 end
-  return { up = up, down = down, edge = store(tx, up, down, e) }
+  return { up = up, down = down, edge = store(tx, up, down, d, e) }
+end
+
+-- Reads at once what the edges lead from and to.
+local function read_ends(tx, f, list)
+  local names, ids, seen = {}, {}, {}
+  add_ends(names, list)
+  flow.look_up(tx, f, names)
+  for _, name in ipairs(names) do
+    local id = flow.member_id(tx, f, name)
+    if id and not seen[id] then
+      seen[id], ids[#ids + 1] = true, id
+    end
+  end
+  execution.fetch(tx, ids)
+end
+
+-- A hidden member stands nowhere that its edges could move it from.
+local function save(tx, rec)
+  if not rec.hidden then return execution.save(tx, rec) end
+  rec.updated = tx.now
+  execution.store(tx, rec)
 end
 
 -- Adds edges; answers how many were new, or nil and the refusal.
 function grow.edges(tx, f, list, fresh, checked)
-  local made, touched, order = {}, {}, {}
+  local made, touched, order, open = {}, {}, {}, {}
   local function touch(rec)
     if not touched[rec.id] then
       touched[rec.id] = true
       order[#order + 1] = rec
     end
   end
+  read_ends(tx, f, list)
   for i, e in ipairs(list) do
-    local one, refusal = edge(tx, f, e, string.format("edges[%d]", i - 1), fresh, checked)
+    local one, refusal = edge(tx, f, e, i, fresh, checked, open)
     if refusal then return nil, refusal end
     if one.edge then
       made[#made + 1] = one
@@ -9012,7 +9622,10 @@ function grow.edges(tx, f, list, fresh, checked)
       touch(one.down)
     end
   end
-  for _, rec in ipairs(order) do execution.save(tx, rec) end
+  for _, rec in ipairs(order) do
+    if open[rec.id] then dependencies.store(rec, open[rec.id]) end
+    save(tx, rec)
+  end
   if #made > 0 then f.version = f.version + 1 end
   return made
 end
@@ -10186,9 +10799,9 @@ local take = {}
 -- Leases one candidate. `room`: how many bytes the answer has left for tasks; nil for the first one, which is always
 -- handed out.
 local function take_one(tx, a, copy, id, lease_id, attempt_id, room)
-  local record, wake, input
-  if not tx.step_by_step then record, wake, input = plain.start(tx, id, a, lease_id, attempt_id, room) end
-  if record then return { task = { id, record, input, false }, wake = wake, bytes = #input } end
+  local record, wake, input, extras
+  if not tx.step_by_step then record, wake, input, extras = plain.start(tx, id, a, lease_id, attempt_id, room) end
+  if record then return { task = { id, record, input, extras or false }, wake = wake, bytes = #input } end
   if record == false then return { full = true } end
   local rec = execution.load(tx, id)
   if rec == nil or rec.phase ~= "runnable" or not start.possible(rec, tx.now) then
@@ -12889,7 +13502,7 @@ define.fn {
       return reply.ok("duplicate", { flow = flow.typed(known) })
     end
     local f = create(tx, n)
-    local made, refusal = grow.members(tx, f, a.members)
+    local made, refusal = grow.members(tx, f, a.members, a.edges)
     if refusal then return refusal end
     local fresh = {}
     for _, one in ipairs(made) do fresh[one.id] = true end
@@ -12928,7 +13541,7 @@ define.fn {
     local refusal = grow.refusal(f)
     if refusal then return refusal end
     local made
-    made, refusal = grow.members(tx, f, a.members)
+    made, refusal = grow.members(tx, f, a.members, a.edges)
     if refusal then return refusal end
     local fresh, edges = {}, nil
     for _, one in ipairs(made) do

@@ -6,11 +6,12 @@ use super::source::{Module, Source};
 use super::tokens::{Kind, tokens};
 
 /// Commands that read.
-const READS: [&str; 17] = [
+const READS: [&str; 18] = [
     "TIME",
     "EXISTS",
     "HGET",
     "HMGET",
+    "MGET",
     "HGETALL",
     "HLEN",
     "HEXISTS",

@@ -181,10 +181,12 @@ fn open(out: &mut String, record: &Record) {
     out.push_str("  }\n");
     for (group, fields) in record.groups.iter().enumerate() {
         let at = record.fields.len() + group + 1;
-        let names: Vec<String> = fields.iter().map(|field| format!("rec.{}", field.name)).collect();
-        let values: Vec<String> = (1..=fields.len()).map(|within| format!("a{at}[{within}] or nil")).collect();
-        writeln!(out, "  if a{at} then\n    {} =\n      {}\n  end", names.join(", "), values.join(", "))
-            .expect("memory");
+        writeln!(out, "  if a{at} then\n    local v").expect("memory");
+        // Only what is there: to clear a field that is absent would make room for it.
+        for (within, field) in fields.iter().enumerate() {
+            writeln!(out, "    v = a{at}[{}] if v then rec.{} = v end", within + 1, field.name).expect("memory");
+        }
+        out.push_str("  end\n");
     }
     writeln!(
         out,

@@ -32,6 +32,18 @@ impl Session<'_> {
         Ok(())
     }
 
+    /// A key of another type holds no text.
+    pub(super) fn mget(&mut self, args: &[&[u8]]) -> Result<(), Failure> {
+        self.reply.array(args.len() - 1);
+        for key in &args[1..] {
+            match self.tables.view(key)? {
+                View::Text(text) => self.reply.bulk(text),
+                _ => self.reply.nil(),
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn set(&mut self, args: &[&[u8]]) -> Result<(), Failure> {
         let slot = self.tables.slot(args[1])?;
         self.tables.remove(slot)?;

@@ -102,6 +102,7 @@ fn command(random: &mut Seeded) -> Vec<String> {
         _ => format!("#{}", random.below(8)),
     };
     let words: Vec<String> = match random.below(25) {
+        0 if random.below(2) == 0 => vec!["MGET".into(), key, random.pick(KEYS)],
         0 => vec!["GET".into(), key],
         1 => vec!["SET".into(), key, name(random)],
         2 => vec!["DEL".into(), key, random.pick(KEYS)],

@@ -46,9 +46,15 @@ impl Flows {
         Uuid::from_u64_pair(kind << 32 | self.made, 0xf00d_0000)
     }
 
+    /// Half of them say nothing rare.
     fn submission(&mut self, rng: &mut StdRng) -> g::Submission {
         let id = ExecutionId::from_uuid(self.id(0xe));
         let mut s = g::Submission::new(id, "default".to_owned(), LANE.to_owned(), "member".to_owned(), "0".repeat(32));
+        if rng.random() {
+            s.input = bytes(rng);
+            s.trace_parent = rng.random_ratio(1, 3).then(|| "00-1-2-01".to_owned());
+            return s;
+        }
         s.retry = Some(g::Retry { max_attempts: Some(rng.random_range(1..3)), ..g::Retry::default() });
         s.delay_ms = rng.random_ratio(1, 6).then_some(300);
         s.start_within_ms = rng.random_ratio(1, 6).then(|| rng.random_range(0..3_000));
@@ -68,7 +74,7 @@ impl Flows {
             // Sometimes the key of one that is there.
             let key = if rng.random_ratio(1, 12) { "m1".to_owned() } else { format!("m{}", self.made) };
             self.members.push((id, flow.to_string()));
-            let inbound = rng.random_ratio(1, 2).then(|| {
+            let inbound = rng.random_ratio(1, 3).then(|| {
                 let policy = g::InboundPolicy::ALL[rng.random_range(0..3)];
                 let k = (policy == g::InboundPolicy::Quorum).then(|| rng.random_range(1..3));
                 let on_satisfied = rng.random_ratio(1, 3).then_some(g::OnSatisfied::CancelRemaining);
