@@ -3,6 +3,8 @@
 //! The server routes requests by these declarations and describes them in its OpenAPI document. Clients send the same types.
 
 pub mod access;
+pub mod children;
+pub mod claims;
 mod condition;
 pub mod executions;
 pub mod flows;
@@ -12,12 +14,14 @@ pub mod page;
 pub mod parts;
 pub mod payload;
 pub mod problem;
+pub mod results;
 mod submission;
 pub mod suspensions;
 pub mod tasks;
 #[cfg(feature = "openapi")]
 pub mod vocabulary;
 pub mod waitpoints;
+pub mod workers;
 
 pub use invalid::Invalid;
 pub use operation::{Ask, Nothing, Operation};
@@ -27,7 +31,16 @@ pub use problem::Problem;
 
 /// Every operation that is declared.
 pub fn operations() -> impl Iterator<Item = &'static operation::Declared> {
-    [executions::OPERATIONS, flows::OPERATIONS, suspensions::OPERATIONS, tasks::OPERATIONS, waitpoints::OPERATIONS]
-        .into_iter()
-        .flatten()
+    [
+        claims::OPERATIONS,
+        executions::OPERATIONS,
+        flows::OPERATIONS,
+        results::OPERATIONS,
+        suspensions::OPERATIONS,
+        tasks::OPERATIONS,
+        waitpoints::OPERATIONS,
+        workers::OPERATIONS,
+    ]
+    .into_iter()
+    .flatten()
 }

@@ -62,6 +62,24 @@ impl Payload {
         Self { bytes, encoding }
     }
 
+    /// Stored bytes whose encoding may not have been said: they are JSON when they can be read as it.
+    #[must_use]
+    pub fn kept(bytes: Vec<u8>, encoding: Option<&str>) -> Self {
+        match encoding {
+            Some(encoding) => Self::stored(bytes, encoding),
+            None if bytes.is_empty() => Self { bytes, encoding: Encoding::Base64 },
+            None => Self::stored(bytes, Encoding::Json.as_str()),
+        }
+    }
+
+    /// A stored input as the two fields of an answer. One that was not given is null without an encoding.
+    #[must_use]
+    pub fn input(bytes: Vec<u8>, encoding: &str) -> (Box<RawValue>, Option<Encoding>) {
+        let given = !bytes.is_empty() || encoding != Encoding::Json.as_str();
+        let (value, encoding) = Self::stored(bytes, encoding).written();
+        (value, given.then_some(encoding))
+    }
+
     /// Reads the two fields of a request or an answer. A null without an encoding is nothing; a null that is called JSON is the
     /// JSON value null.
     pub fn read(field: &str, value: Option<&RawValue>, encoding: Option<Encoding>) -> Result<Option<Self>, Invalid> {
@@ -145,6 +163,17 @@ mod tests {
     }
 
     #[test]
+    fn an_input_that_was_not_given_has_no_encoding() {
+        let shown = |bytes: &[u8], encoding| {
+            let (value, encoding) = Payload::input(bytes.to_vec(), encoding);
+            (value.get().to_owned(), encoding)
+        };
+        assert_eq!(shown(b"null", "json"), ("null".to_owned(), Some(Encoding::Json)), "null itself is something");
+        assert_eq!(shown(b"", "json"), ("null".to_owned(), None));
+        assert_eq!(shown(b"", "base64"), (r#""""#.to_owned(), Some(Encoding::Base64)));
+    }
+
+    #[test]
     fn a_field_that_is_no_base64_is_named() {
         let wrong = |text: &str| {
             let raw = RawValue::from_string(text.to_owned()).unwrap();
@@ -158,5 +187,15 @@ mod tests {
     fn bytes_that_are_called_json_and_are_none_are_base64() {
         assert_eq!(Payload::stored(b"not json".to_vec(), "json").encoding, Encoding::Base64);
         assert_eq!(Payload::stored(Vec::new(), "json").written().0.get(), "null");
+    }
+
+    #[test]
+    fn bytes_without_an_encoding_are_json_when_they_can_be_read_as_it() {
+        let shown = |bytes: &[u8]| Payload::kept(bytes.to_vec(), None).written();
+        let (json, encoding) = shown(br#"{"step":3}"#);
+        assert_eq!((json.get(), encoding), (r#"{"step":3}"#, Encoding::Json));
+        assert_eq!(shown(b"\xff\x00").1, Encoding::Base64);
+        assert_eq!(shown(b"").1, Encoding::Base64);
+        assert_eq!(Payload::kept(b"7".to_vec(), Some("base64")).encoding, Encoding::Base64);
     }
 }

@@ -152,6 +152,13 @@ impl Problem {
         self
     }
 
+    /// The same, with a fact more unless it says one of this name.
+    #[must_use]
+    pub fn fact_or(mut self, name: &str, value: impl Display) -> Self {
+        self.0.facts.entry(name.to_owned()).or_insert_with(|| value.to_string());
+        self
+    }
+
     /// The stable code.
     #[must_use]
     pub fn code(&self) -> &str {

@@ -8,14 +8,18 @@ use crate::types::{BudgetId, ExecutionId, LaneId, TimestampMs};
 
 /// A short reservation of one execution for one worker, which only that worker can turn into a lease.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = Grant))]
 pub struct ClaimGrant {
     /// The reserved execution.
     pub execution_id: ExecutionId,
     /// Names the reservation.
     pub grant_id: Uuid,
     /// When it runs out by itself.
+    #[cfg_attr(feature = "openapi", schema(value_type = i64))]
     pub expires_at: TimestampMs,
     /// The lane of the execution.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub lane: LaneId,
     /// The kind of the execution.
     pub kind: String,
@@ -23,14 +27,17 @@ pub struct ClaimGrant {
 
 /// An interrupted execution that an operator hands to a chosen worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ReclaimGrant {
     /// The interrupted execution.
     pub execution_id: ExecutionId,
     /// Names the reservation.
     pub grant_id: Uuid,
     /// When it runs out by itself.
+    #[cfg_attr(feature = "openapi", schema(value_type = i64))]
     pub expires_at: TimestampMs,
     /// The lane of the execution.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub lane: LaneId,
     /// The kind of the execution.
     pub kind: String,

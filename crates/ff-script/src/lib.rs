@@ -22,6 +22,7 @@ pub mod sample;
 
 pub mod client;
 mod error;
+mod grant;
 mod holder_set;
 mod refusal;
 pub mod wake;

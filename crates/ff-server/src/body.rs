@@ -1,7 +1,5 @@
 //! Reads request bodies: bounded, strict, with the name of the field that is wrong.
 
-use std::fmt;
-use std::marker::PhantomData;
 use std::time::Duration;
 
 use axum::body::BodyDataStream;
@@ -9,8 +7,7 @@ use axum::extract::{FromRequest, Request};
 use axum::http::header::{CONTENT_LENGTH, EXPECT};
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
-use serde::de::{DeserializeOwned, IgnoredAny, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout_at};
 
 use crate::problem::{Answer, Problem};
@@ -116,38 +113,6 @@ pub fn read_any<T: DeserializeOwned>(bytes: &[u8]) -> Answer<T> {
     Ok(read)
 }
 
-/// The first items of a list, and how many it has: what is too many is counted and not kept.
-pub struct AtMost<T, const MAX: usize> {
-    pub items: Vec<T>,
-    pub count: usize,
-}
-
-impl<'de, T: Deserialize<'de>, const MAX: usize> Deserialize<'de> for AtMost<T, MAX> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reader<T, const MAX: usize>(PhantomData<T>);
-        impl<'de, T: Deserialize<'de>, const MAX: usize> Visitor<'de> for Reader<T, MAX> {
-            type Value = AtMost<T, MAX>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a list")
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
-                let mut items = Vec::new();
-                while items.len() < MAX
-                    && let Some(item) = list.next_element()?
-                {
-                    items.push(item);
-                }
-                let mut count = items.len();
-                while count >= MAX && list.next_element::<IgnoredAny>()?.is_some() {
-                    count += 1;
-                }
-                Ok(AtMost { items, count })
-            }
-        }
-        deserializer.deserialize_seq(Reader(PhantomData))
-    }
-}
-
 fn check_depth(bytes: &[u8]) -> Answer<()> {
     let (mut depth, mut in_text, mut escaped) = (0_usize, false, false);
     for byte in bytes {
@@ -206,6 +171,7 @@ pub fn unrepeated(text: &str) -> String {
 mod tests {
     use std::collections::BTreeMap;
 
+    use serde::Deserialize;
     use serde_json::value::RawValue;
 
     use super::*;
@@ -261,14 +227,6 @@ mod tests {
         assert_eq!(outer.input.unwrap().get(), r#"{"z":12345678901234567890123,"a":[1.0,1e2]}"#);
         let absent: Outer = read(br#"{"kind":"k","input":null}"#).unwrap();
         assert!(absent.input.is_none());
-    }
-
-    #[test]
-    fn what_is_too_many_is_counted_and_not_kept() {
-        for (json, kept, count) in [("[]", 0, 0), ("[1]", 1, 1), ("[1,2]", 2, 2), ("[1,2,[3],{},5]", 2, 5)] {
-            let list: AtMost<i64, 2> = read_any(json.as_bytes()).unwrap();
-            assert_eq!((list.items.len(), list.count), (kept, count), "{json}");
-        }
     }
 
     #[test]

@@ -16,18 +16,10 @@ pub fn taken(value: Option<Box<RawValue>>, encoding: Option<Encoding>) -> Answer
     Ok((bytes.map(|Bytes(bytes)| bytes), encoding))
 }
 
-/// A kept continuation as a field and its encoding. A worker that is no client of this server says none: what is JSON is
-/// shown as JSON, anything else as base64.
-pub fn shown(kept: &[u8], encoding: Option<&str>) -> (Box<RawValue>, &'static str) {
-    match encoding {
-        Some(encoding) => payload::shown(kept, encoding),
-        None if serde_json::from_slice::<&RawValue>(kept).is_ok() => payload::shown(kept, "json"),
-        None => payload::shown(kept, "base64"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use ff_api::Payload;
+
     use super::*;
 
     #[test]
@@ -42,17 +34,9 @@ mod tests {
         ] {
             let value: Option<Box<RawValue>> = Some(RawValue::from_string(json.to_owned()).unwrap());
             let (kept, named) = taken(value, Some(encoding)).unwrap();
-            let (shown, shown_encoding) = shown(&kept.unwrap(), named.as_deref());
-            let expected = if encoding == Encoding::Json { "json" } else { "base64" };
-            assert_eq!((shown.get(), shown_encoding), (json, expected));
+            let (shown, shown_encoding) = Payload::kept(kept.unwrap(), named.as_deref()).written();
+            assert_eq!((shown.get(), shown_encoding), (json, encoding));
         }
         assert_eq!(taken(None, None).unwrap(), (None, None));
-    }
-
-    #[test]
-    fn what_others_wrote_is_json_when_it_is() {
-        assert_eq!(shown(br#"{"step":3}"#, None).0.get(), r#"{"step":3}"#);
-        assert_eq!(shown(b"\xff\x00", None).1, "base64");
-        assert_eq!(shown(b"", None).1, "base64");
     }
 }

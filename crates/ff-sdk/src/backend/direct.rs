@@ -25,7 +25,7 @@ use uuid::Uuid;
 use super::direct_waits::Places;
 use super::{
     Backend, Claim, End, Failing, Finished, Identity, LeaseRef, Reach, Registered, Renewal, Standing, Take, Transport,
-    is_json,
+    is_json, ttl,
 };
 use crate::SdkError;
 use crate::flows::Place;
@@ -132,7 +132,7 @@ fn profile(who: &Identity, lanes: Vec<String>) -> Profile {
         worker_id: who.worker_id.clone(),
         instance: who.instance.clone(),
         capabilities: who.capabilities.clone(),
-        lease_ttl_ms: millis(who.lease_ttl_ms),
+        lease_ttl_ms: ttl(who),
     }
 }
 
@@ -314,13 +314,7 @@ impl Backend for Direct {
     async fn grant(&self, who: &Identity, lane: &str, ttl_ms: u64) -> Result<Option<ClaimGrant>, SdkError> {
         let profile = profile(who, vec![lane.to_owned()]);
         let grants = self.service.dispatcher.grant(&profile, 1, millis(ttl_ms)).await?;
-        Ok(grants.into_iter().next().map(|grant| ClaimGrant {
-            execution_id: grant.execution_id,
-            grant_id: grant.grant_id,
-            expires_at: TimestampMs(grant.expires_at),
-            lane: LaneId::new(grant.lane),
-            kind: grant.kind,
-        }))
+        Ok(grants.into_iter().next().map(ClaimGrant::from))
     }
 
     async fn grant_reclaim(
@@ -340,14 +334,7 @@ impl Backend for Direct {
             lanes: worker.lanes,
             capabilities: worker.capabilities,
         };
-        let grant = self.service.dispatcher.grant_reclaim(&call).await?;
-        Ok(ReclaimGrant {
-            execution_id: grant.execution_id,
-            grant_id: grant.grant_id,
-            expires_at: TimestampMs(grant.expires_at),
-            lane: LaneId::new(grant.lane),
-            kind: grant.kind,
-        })
+        Ok(self.service.dispatcher.grant_reclaim(&call).await?.into())
     }
 
     async fn consume_grant(
@@ -366,7 +353,7 @@ impl Backend for Direct {
             grant_id,
             instance: who.instance.clone(),
             lease_id: LeaseRequest(request_id).of_grant(&execution_id),
-            lease_ttl_ms: millis(who.lease_ttl_ms),
+            lease_ttl_ms: ttl(who),
             worker_id: who.worker_id.clone(),
         };
         let (ConsumeGrantReply::Claimed { task } | ConsumeGrantReply::Replayed { task }) =

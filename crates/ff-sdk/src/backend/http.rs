@@ -1,6 +1,6 @@
 //! The engine behind `ff server`: the worker protocol and the execution routes over HTTP.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,6 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use ff_api::claims::{ClaimBody, ClaimTasks, ConsumeBody, ConsumeTask, GrantBody, GrantTasks};
 use ff_api::executions::SubmitBody;
 use ff_api::problem::Facts;
 use ff_api::suspensions::Suspension;
@@ -15,14 +16,16 @@ use ff_api::tasks::{
     CancelBody, CancelTask, DelayBody, DelayTask, FailBody, FailTask, ProgressBody, ReportProgress, YieldBody,
     YieldTask,
 };
-use ff_api::{Ask, Operation};
+use ff_api::workers::{
+    AttendBody, AttendWorker, DeregisterWorker, DrainWorker, Heartbeat, HeartbeatBody, LeaseAnswer, LeaseRenewed,
+    LeaveBody, ListWorkers, RegisterBody, RegisterWorker, RenewBody,
+};
+use ff_api::{Ask, Operation, PageQuery};
 use ff_core::contracts::{ClaimGrant, ReclaimGrant};
 use ff_core::error::{Detail, TransportKind};
 use ff_core::state::{AttemptState, BlockingReason, LifecyclePhase, Outcome, PublicState};
-use ff_core::types::{
-    AttemptId, AttemptIndex, ExecutionId, FlowId, LaneId, LeaseEpoch, LeaseId, Namespace, TimestampMs,
-};
-use ff_core::{EngineError, ErrorCode, PartitionConfig};
+use ff_core::types::{AttemptId, AttemptIndex, ExecutionId, LaneId, LeaseEpoch, Namespace, TimestampMs};
+use ff_core::{EngineError, ErrorCode};
 use ff_engine::{ExecutionFilter, ListCursor, NewExecution};
 use reqwest::{Method, StatusCode};
 use serde::de::DeserializeOwned;
@@ -31,15 +34,13 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::http_flows::{PassedShape, take_passed};
 use super::http_submissions::Submissions;
-use super::http_waits::ResumeShape;
 use super::{
     Backend, Claim, End, Failing, Finished, Identity, LeaseRef, Reach, Registered, Renewal, Standing, Take, Transport,
+    ttl,
 };
 use crate::SdkError;
 use crate::config::Secret;
-use crate::flows::Place;
 use crate::snapshot::{
     AttemptSnapshot, ExecutionPage, ExecutionResult, ExecutionSnapshot, ExecutionSummary, Failure, LeaseSnapshot,
     Progress, WorkerSnapshot,
@@ -251,124 +252,26 @@ fn take_payload(field: &str, value: Option<&RawValue>, encoding: Option<&str>) -
     Ok(take_bytes(field, value, encoding)?.or_else(|| encoding.map(|_| b"null".to_vec())))
 }
 
-#[derive(Deserialize)]
-pub(super) struct TaskShape {
-    execution_id: ExecutionId,
-    attempt_index: u32,
-    attempt_id: AttemptId,
-    lease_id: LeaseId,
-    lease_epoch: u64,
-    namespace: Option<Namespace>,
-    lane: LaneId,
-    kind: String,
-    input: Option<Box<RawValue>>,
-    input_encoding: Option<String>,
-    #[serde(default)]
-    tags: HashMap<String, String>,
-    fallback: Option<Box<RawValue>>,
-    trace_parent: Option<String>,
-    deadline_at: Option<i64>,
-    resume: Option<ResumeShape>,
-    frames: Option<u64>,
-    passed: Option<HashMap<String, PassedShape>>,
-    flow_id: Option<FlowId>,
-    parent_id: Option<ExecutionId>,
-    key: Option<String>,
-}
-
-impl TaskShape {
-    pub(super) fn claim(self, who: &Identity) -> Result<Claim, SdkError> {
-        let mut place = Place { flow_id: self.flow_id, parent_id: self.parent_id, key: self.key, ..Place::default() };
-        take_passed(&mut place, self.passed.unwrap_or_default())?;
-        Ok(Claim {
-            lease: LeaseRef {
-                execution_id: self.execution_id,
-                attempt_id: self.attempt_id,
-                lease_id: self.lease_id,
-                lease_epoch: LeaseEpoch::new(self.lease_epoch),
-            },
-            attempt_index: AttemptIndex::new(self.attempt_index),
-            namespace: self.namespace.unwrap_or_else(|| Namespace::new(&who.namespace)),
-            lane: self.lane,
-            kind: self.kind,
-            input: take_payload("input", self.input.as_deref(), self.input_encoding.as_deref())?.unwrap_or_default(),
-            input_encoding: self.input_encoding.unwrap_or_else(|| "json".to_owned()),
-            tags: self.tags,
-            fallback: self.fallback.map(|tier| tier.get().as_bytes().to_vec()),
-            trace_parent: self.trace_parent,
-            deadline_at: self.deadline_at.map(TimestampMs),
-            resume: self.resume.map(ResumeShape::resume).transpose()?,
-            frames: self.frames,
-            place,
-        })
-    }
-}
-
-#[derive(Deserialize)]
-struct Tasks {
-    tasks: Vec<TaskShape>,
-}
-
-#[derive(Deserialize)]
-struct RegisteredShape {
-    heartbeat_ms: u64,
-    partitions: PartitionConfig,
-}
-
-#[derive(Deserialize)]
-struct Attended {
-    draining: bool,
-}
-
-#[derive(Deserialize)]
-struct Beaten {
-    #[serde(default)]
-    leases: Vec<LeaseAnswer>,
-    #[serde(default)]
-    draining: bool,
-}
-
-#[derive(Deserialize)]
-struct LeaseAnswer {
-    code: Option<String>,
-    #[serde(default)]
-    detail: String,
-    #[serde(default)]
-    facts: BTreeMap<String, String>,
-    #[serde(default)]
-    cancel_requested: bool,
-    #[serde(default)]
-    yield_requested: bool,
-    #[serde(default)]
-    retryable: bool,
-}
-
-impl LeaseAnswer {
-    fn renewal(self) -> Renewal {
-        let Some(code) = self.code else {
-            return Renewal::Renewed { cancel_requested: self.cancel_requested, yield_requested: self.yield_requested };
-        };
-        // What became of the execution is not said here: that its lease is over is what counts.
-        let mut facts = self.facts;
-        facts.entry("lifecycle_phase".to_owned()).or_insert_with(|| LifecyclePhase::Runnable.to_string());
-        let problem = ff_api::Problem::from(Facts {
-            status: 409,
-            code: code.into(),
-            detail: self.detail,
-            fields: BTreeMap::new(),
-            facts,
-            retryable: self.retryable,
-        });
-        match problem.refusal() {
-            Some(EngineError::Transport { detail, .. }) => Renewal::Unanswered(detail),
-            Some(error) => Renewal::Refused(error),
-            // Another principal's worker holds the execution by now.
-            None if problem.code() == "forbidden" => {
-                let facts = Detail::from(problem.facts().facts.clone());
-                Renewal::Refused(EngineError::from_refusal(ErrorCode::StaleLease, facts))
-            }
-            None => Renewal::Unanswered(problem.code().to_owned()),
+/// What became of the renewal of one lease.
+fn renewal(answer: LeaseAnswer) -> Renewal {
+    let problem = match answer {
+        LeaseAnswer::Renewed(LeaseRenewed { cancel_requested, yield_requested, .. }) => {
+            return Renewal::Renewed { cancel_requested, yield_requested };
         }
+        // What became of the execution is not said here: that its lease is over is what counts.
+        LeaseAnswer::Refused(refused) => {
+            ff_api::Problem::from(refused.problem).fact_or("lifecycle_phase", LifecyclePhase::Runnable)
+        }
+    };
+    match problem.refusal() {
+        Some(EngineError::Transport { detail, .. }) => Renewal::Unanswered(detail),
+        Some(error) => Renewal::Refused(error),
+        // Another principal's worker holds the execution by now.
+        None if problem.code() == "forbidden" => {
+            let facts = Detail::from(problem.facts().facts.clone());
+            Renewal::Refused(EngineError::from_refusal(ErrorCode::StaleLease, facts))
+        }
+        None => Renewal::Unanswered(problem.code().to_owned()),
     }
 }
 
@@ -494,22 +397,18 @@ struct SummaryShape {
 }
 
 #[derive(Deserialize)]
-struct WorkerShape {
-    worker_id: String,
-    instance: String,
-    namespace: Namespace,
-    lanes: Vec<LaneId>,
-    capabilities: Vec<String>,
-    slots: u32,
-    state: String,
-}
-
-#[derive(Deserialize)]
 struct ResultShape {
     outcome: Outcome,
     result: Option<Box<RawValue>>,
     result_encoding: Option<String>,
     failure: Option<Failure>,
+}
+
+/// A heartbeat that renews these leases.
+fn beat(who: &Identity, leases: &[LeaseRef]) -> Ask<Heartbeat> {
+    let renew = leases.iter().map(|lease| RenewBody::of(lease.execution_id, lease.fence())).collect();
+    let body = HeartbeatBody { renew: Some(renew), incarnation: Some(who.incarnation), request_id: None };
+    Ask::with(who.instance.clone(), body)
 }
 
 /// A field of a call that the API does not take.
@@ -545,25 +444,31 @@ impl Backend for Http {
     }
 
     async fn register(&self, who: &Identity) -> Result<Registered, SdkError> {
-        let body = json!({
-            "worker_id": who.worker_id,
-            "namespace": who.namespace,
-            "lanes": who.lanes,
-            "capabilities": who.capabilities,
-            "slots": who.slots,
-            "incarnation": who.incarnation,
-        });
-        let registered: RegisteredShape =
-            self.post(&format!("/v1/workers/{}/register", who.instance), &body, Duration::ZERO).await?;
-        Ok(Registered { heartbeat: Duration::from_millis(registered.heartbeat_ms), partitions: registered.partitions })
+        let body = RegisterBody {
+            worker_id: who.worker_id.clone(),
+            namespace: Some(who.namespace.clone()),
+            lanes: who.lanes.clone(),
+            capabilities: Some(who.capabilities.clone()),
+            slots: Some(i64::try_from(who.slots).unwrap_or(i64::MAX)),
+            incarnation: Some(who.incarnation),
+            request_id: None,
+        };
+        let registered = self.ask(&Ask::<RegisterWorker>::with(who.instance.clone(), body), Duration::ZERO).await?;
+        let heartbeat = Duration::from_millis(registered.heartbeat_ms.unsigned_abs());
+        Ok(Registered { heartbeat, partitions: registered.partitions })
     }
 
     async fn attend(&self, who: &Identity, draining: bool) -> Standing {
         // A request that is always there: the server sees at once when this process is gone, and answers for it while it lives.
-        let path = format!("/v1/workers/{}/attend", who.instance);
-        let body = json!({ "incarnation": who.incarnation, "draining": draining, "wait_ms": millis(WAIT_MAX) });
+        let body = AttendBody {
+            incarnation: Some(who.incarnation),
+            draining: Some(draining),
+            wait_ms: Some(millis(WAIT_MAX)),
+            request_id: None,
+        };
+        let ask = Ask::<AttendWorker>::with(who.instance.clone(), body);
         loop {
-            match self.post::<Attended>(&path, &body, WAIT_MAX).await {
+            match self.ask(&ask, WAIT_MAX).await {
                 Ok(attended) if attended.draining != draining => {
                     return Standing::Known { draining: attended.draining };
                 }
@@ -579,8 +484,7 @@ impl Backend for Http {
     }
 
     async fn heartbeat(&self, who: &Identity) -> Result<Standing, SdkError> {
-        let body = json!({ "renew": [], "incarnation": who.incarnation });
-        match self.post::<Beaten>(&format!("/v1/workers/{}/heartbeat", who.instance), &body, Duration::ZERO).await {
+        match self.ask(&beat(who, &[]), Duration::ZERO).await {
             Ok(beaten) => Ok(Standing::Known { draining: beaten.draining }),
             Err(error) if error.is_instance_in_use() => Ok(Standing::Replaced),
             Err(SdkError::Engine(error)) if error.code() == "worker_not_registered" => Ok(Standing::Unknown),
@@ -589,10 +493,8 @@ impl Backend for Http {
     }
 
     async fn deregister(&self, who: &Identity) -> Result<(), SdkError> {
-        let body = json!({ "incarnation": who.incarnation });
-        self.request(Method::DELETE, &format!("/v1/workers/{}", who.instance), Some(&body), Duration::ZERO)
-            .await
-            .map(|_| ())
+        let body = LeaveBody { incarnation: Some(who.incarnation), ..LeaveBody::default() };
+        self.ask(&Ask::<DeregisterWorker>::with(who.instance.clone(), body), Duration::ZERO).await.map(|_| ())
     }
 
     async fn claim(
@@ -604,25 +506,26 @@ impl Backend for Http {
         request_id: Uuid,
     ) -> Result<Vec<Claim>, SdkError> {
         let wait = wait.min(WAIT_MAX);
-        let body = json!({
-            "lanes": lanes,
-            "max": max,
-            "wait_ms": millis(wait),
-            "lease_ttl_ms": who.lease_ttl_ms,
-            "request_id": request_id,
-            "incarnation": who.incarnation,
-        });
-        let claimed: Tasks = self.post(&format!("/v1/workers/{}/claim", who.instance), &body, wait).await?;
-        claimed.tasks.into_iter().map(|task| task.claim(who)).collect()
+        let body = ClaimBody {
+            lanes: Some(lanes.to_vec()),
+            max: Some(max),
+            wait_ms: Some(millis(wait)),
+            lease_ttl_ms: Some(ttl(who)),
+            request_id: Some(request_id),
+            incarnation: Some(who.incarnation),
+        };
+        let claimed = self.ask(&Ask::<ClaimTasks>::with(who.instance.clone(), body), wait).await?;
+        claimed.tasks.into_iter().map(Claim::try_from).collect()
     }
 
     async fn grant(&self, who: &Identity, lane: &str, ttl_ms: u64) -> Result<Option<ClaimGrant>, SdkError> {
-        #[derive(Deserialize)]
-        struct Granted {
-            grants: Vec<ClaimGrant>,
-        }
-        let body = json!({ "lanes": [lane], "max": 1, "grant_ttl_ms": ttl_ms });
-        let granted: Granted = self.post(&format!("/v1/workers/{}/grant", who.instance), &body, Duration::ZERO).await?;
+        let body = GrantBody {
+            lanes: Some(vec![lane.to_owned()]),
+            max: Some(1),
+            grant_ttl_ms: Some(i64::try_from(ttl_ms).unwrap_or(i64::MAX)),
+            ..GrantBody::default()
+        };
+        let granted = self.ask(&Ask::<GrantTasks>::with(who.instance.clone(), body), Duration::ZERO).await?;
         Ok(granted.grants.into_iter().next())
     }
 
@@ -647,33 +550,22 @@ impl Backend for Http {
         grant_id: Uuid,
         request_id: Uuid,
     ) -> Result<Claim, SdkError> {
-        #[derive(Deserialize)]
-        struct Consumed {
-            task: TaskShape,
-        }
-        let body = json!({
-            "execution_id": execution_id,
-            "grant_id": grant_id,
-            "lease_ttl_ms": who.lease_ttl_ms,
-            "request_id": request_id,
-        });
-        let path = format!("/v1/workers/{}/consume", who.instance);
-        self.post::<Consumed>(&path, &body, Duration::ZERO).await?.task.claim(who)
+        let body = ConsumeBody {
+            execution_id,
+            grant_id,
+            lease_ttl_ms: Some(ttl(who)),
+            request_id: Some(request_id),
+            incarnation: None,
+        };
+        self.ask(&Ask::<ConsumeTask>::with(who.instance.clone(), body), Duration::ZERO).await?.task.try_into()
     }
 
     async fn renew(&self, who: &Identity, leases: &[LeaseRef]) -> Vec<Renewal> {
         let mut answers = Vec::with_capacity(leases.len());
         for chunk in leases.chunks(1_000) {
-            let one = |lease: &LeaseRef| {
-                let mut item = object(fence(*lease));
-                item.insert("execution_id".to_owned(), json!(lease.execution_id));
-                Value::Object(item)
-            };
-            let body = json!({ "renew": chunk.iter().map(one).collect::<Vec<_>>(), "incarnation": who.incarnation });
-            let path = format!("/v1/workers/{}/heartbeat", who.instance);
-            match self.post::<Beaten>(&path, &body, Duration::ZERO).await {
+            match self.ask(&beat(who, chunk), Duration::ZERO).await {
                 Ok(beaten) if beaten.leases.len() == chunk.len() => {
-                    answers.extend(beaten.leases.into_iter().map(LeaseAnswer::renewal))
+                    answers.extend(beaten.leases.into_iter().map(renewal))
                 }
                 Ok(beaten) => {
                     let detail = format!("{} answers for {} leases", beaten.leases.len(), chunk.len());
@@ -775,20 +667,12 @@ impl Backend for Http {
 
     async fn workers(&self) -> Result<Vec<WorkerSnapshot>, SdkError> {
         let mut all = Vec::new();
-        let mut path = "/v1/workers?limit=1000".to_owned();
+        let mut ask = Ask::<ListWorkers>::by((), PageQuery { limit: Some(1_000), cursor: None });
         loop {
-            let page: Listed<WorkerShape> = self.get(&path).await?;
-            all.extend(page.items.into_iter().map(|worker| WorkerSnapshot {
-                worker_id: worker.worker_id,
-                instance: worker.instance,
-                namespace: worker.namespace,
-                lanes: worker.lanes,
-                capabilities: worker.capabilities,
-                slots: worker.slots,
-                draining: worker.state == "draining",
-            }));
+            let page = self.ask(&ask, Duration::ZERO).await?;
+            all.extend(page.items.into_iter().map(WorkerSnapshot::from));
             match page.next_cursor {
-                Some(cursor) => path = format!("/v1/workers?limit=1000&cursor={}", escaped(&cursor)),
+                Some(cursor) => ask.query.cursor = Some(cursor),
                 None => return Ok(all),
             }
         }
@@ -824,12 +708,14 @@ impl Backend for Http {
     }
 
     async fn drain_worker(&self, instance: &str) -> Result<(), SdkError> {
-        self.tell(&format!("/v1/workers/{instance}/drain"), &json!({})).await
+        self.ask(&Ask::<DrainWorker>::at(instance.to_owned()), Duration::ZERO).await.map(|_| ())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use ff_api::workers::HeartbeatAnswer;
+
     use super::*;
 
     #[test]
@@ -854,11 +740,17 @@ mod tests {
 
     #[test]
     fn a_lease_that_is_refused_in_a_heartbeat_is_lost_alone() {
-        let refused = |code: &str, retryable: bool| json!({ "code": code, "detail": "x", "retryable": retryable });
-        let renewed = json!({ "lease_expires_at": 1, "cancel_requested": false, "yield_requested": false });
-        let leases = json!({ "leases": [renewed, refused("execution_not_found", false), refused("forbidden", false), refused("store_unavailable", true)] });
-        let beaten: Beaten = serde_json::from_value(leases).unwrap();
-        let answers: Vec<Renewal> = beaten.leases.into_iter().map(LeaseAnswer::renewal).collect();
+        let execution_id = ExecutionId::mint();
+        let refused = |status: u16, code: &str, retryable: bool| json!({ "execution_id": execution_id, "status": status, "code": code, "detail": "x", "retryable": retryable });
+        let renewed = json!({ "execution_id": execution_id, "lease_expires_at": 1, "cancel_requested": false, "yield_requested": false });
+        let leases = json!([
+            renewed,
+            refused(404, "execution_not_found", false),
+            refused(403, "forbidden", false),
+            refused(503, "store_unavailable", true)
+        ]);
+        let beaten: HeartbeatAnswer = serde_json::from_value(json!({ "leases": leases, "draining": false })).unwrap();
+        let answers: Vec<Renewal> = beaten.leases.into_iter().map(renewal).collect();
         let code = |answer: &Renewal| match answer {
             Renewal::Renewed { .. } => "renewed",
             Renewal::Refused(error) => error.code(),

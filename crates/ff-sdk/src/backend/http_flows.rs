@@ -1,31 +1,26 @@
 //! Flows and children behind `ff server`.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use ff_api::Ask;
+use ff_api::children::Child;
 use ff_api::flows::{EdgeBody, FlowBody, FlowPolicy, MemberBody, SubmitFlow};
 use ff_api::tasks::{ChildBody, SpawnBody};
-use ff_core::state::Outcome;
 use ff_core::types::{ExecutionId, FlowId, LaneId, Namespace, SuspensionId, TimestampMs};
 use ff_engine::operations::{FlowCursor, FlowFilter, NewChild, NewFlow, NewMember};
 use ff_script::generated::{CancelPolicy, MemberState, NewEdge};
 use reqwest::Method;
 use serde::Deserialize;
 use serde_json::json;
-use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::LeaseRef;
 use super::flows::{ChildPage, ChildrenWait, Flows};
 use super::http::{Http, Listed, WAIT_MAX, escaped, fence, millis, read, unfit};
-use super::http_waits::taken;
 use crate::SdkError;
-use crate::flows::{Place, Upstream};
-use crate::snapshot::{
-    ChildSnapshot, EdgeSnapshot, Failure, FlowGraph, FlowPage, FlowSnapshot, MemberSnapshot, SubmittedFlow,
-};
+use crate::snapshot::{ChildSnapshot, EdgeSnapshot, FlowGraph, FlowPage, FlowSnapshot, MemberSnapshot, SubmittedFlow};
 use crate::waits::unexpected;
 
 const PAGE: usize = 1_000;
@@ -90,29 +85,6 @@ struct Spawned {
     children: Vec<SpawnedShape>,
 }
 
-/// What became of a child, in a claim, a wait or a list.
-#[derive(Deserialize)]
-pub(super) struct ChildShape {
-    execution_id: ExecutionId,
-    key: Option<String>,
-    outcome: Option<Outcome>,
-    result: Option<Box<RawValue>>,
-    result_encoding: Option<String>,
-    failure: Option<Failure>,
-}
-
-impl ChildShape {
-    pub(super) fn child(self) -> Result<ChildSnapshot, SdkError> {
-        Ok(ChildSnapshot {
-            execution_id: self.execution_id,
-            key: self.key,
-            outcome: self.outcome,
-            result: taken("result", self.result.as_deref(), self.result_encoding.as_deref())?,
-            failure: self.failure,
-        })
-    }
-}
-
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum WaitOutcome {
@@ -127,32 +99,9 @@ struct WaitAnswer {
     #[serde(default)]
     open: u64,
     #[serde(default)]
-    children: Vec<ChildShape>,
+    children: Vec<Child>,
     #[serde(default)]
     more_children: bool,
-}
-
-/// What an upstream passed to a claimed member.
-#[derive(Deserialize)]
-pub(super) struct PassedShape {
-    value: Option<Box<RawValue>>,
-    encoding: Option<String>,
-    execution_id: ExecutionId,
-    outcome: Outcome,
-    failure: Option<Failure>,
-}
-
-/// Takes in what upstreams passed.
-pub(super) fn take_passed(place: &mut Place, passed: HashMap<String, PassedShape>) -> Result<(), SdkError> {
-    for (name, shape) in passed {
-        let value = taken(&name, shape.value.as_deref(), shape.encoding.as_deref())?;
-        let PassedShape { execution_id, outcome, failure, .. } = shape;
-        if let Some(value) = value {
-            place.passed.insert(name.clone(), value);
-        }
-        place.upstreams.insert(name, Upstream { execution_id, outcome, failure });
-    }
-    Ok(())
 }
 
 #[derive(Deserialize)]
@@ -276,7 +225,7 @@ impl Flows for Http {
         Ok(match answer.outcome {
             WaitOutcome::Waiting => ChildrenWait::Waiting { open: answer.open },
             WaitOutcome::Ended => {
-                let children = answer.children.into_iter().map(ChildShape::child).collect::<Result<_, _>>()?;
+                let children = answer.children.into_iter().map(ChildSnapshot::try_from).collect::<Result<_, _>>()?;
                 ChildrenWait::Ended { children, more: answer.more_children }
             }
         })
@@ -285,8 +234,8 @@ impl Flows for Http {
     async fn children(&self, parent: ExecutionId, after: Option<&str>) -> Result<ChildPage, SdkError> {
         let cursor = after.map(|cursor| format!("&cursor={}", escaped(cursor))).unwrap_or_default();
         let path = format!("/v1/executions/{parent}/children?limit={PAGE}{cursor}");
-        let page: Listed<ChildShape> = self.get(&path).await?;
-        let items = page.items.into_iter().map(ChildShape::child).collect::<Result<_, _>>()?;
+        let page: Listed<Child> = self.get(&path).await?;
+        let items = page.items.into_iter().map(ChildSnapshot::try_from).collect::<Result<_, _>>()?;
         Ok(ChildPage { items, next: page.next_cursor })
     }
 
@@ -393,20 +342,5 @@ mod tests {
             "edges": [{ "from": "a", "to": "b", "on": "success", "pass_as": "page" }],
         });
         assert_eq!(body, expected);
-    }
-
-    #[test]
-    fn what_was_passed_is_read_with_who_passed_it() {
-        let (ann, bob) = (ExecutionId::mint(), ExecutionId::mint());
-        let text = json!({
-            "ann": { "value": { "n": 1 }, "encoding": "json", "execution_id": ann, "outcome": "success" },
-            "bob": { "value": null, "execution_id": bob, "outcome": "failed", "failure": { "reason": "no", "category": "x" } },
-        });
-        let passed: HashMap<String, PassedShape> = serde_json::from_str(&text.to_string()).unwrap();
-        let mut place = Place::default();
-        take_passed(&mut place, passed).unwrap();
-        assert_eq!(place.passed, HashMap::from([("ann".to_owned(), br#"{"n":1}"#.to_vec())]));
-        assert_eq!((place.upstreams["ann"].execution_id, place.upstreams["ann"].outcome), (ann, Outcome::Success));
-        assert_eq!(place.upstreams["bob"].failure.as_ref().map(|failure| failure.category.as_str()), Some("x"));
     }
 }

@@ -11,20 +11,18 @@ use ff_api::waitpoints::{
     CreateWaitpoint, CreateWaitpointBody, DeliverSignal, DeliveryOutcome, ListSignals, SignalBody,
 };
 use ff_api::{Encoding, Payload};
-use ff_core::types::{ExecutionId, SignalId, SuspensionId, TimestampMs, WaitpointId};
+use ff_core::types::{ExecutionId, SignalId, TimestampMs, WaitpointId};
 use ff_engine::{IssuedToken, OpenedWaitpoint, WaitpointSpec};
 use ff_script::generated::{OpenWaitpoint, TimeoutBehavior};
-use serde::Deserialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::http::Http;
-use super::http_flows::ChildShape;
 use super::waits::invalid_token;
 use super::{LeaseRef, Suspended, Suspending, Waits, is_json};
 use crate::SdkError;
 use crate::snapshot::{SuspensionSnapshot, WaitpointSnapshot};
-use crate::waits::{Resume, ResumeCause, ResumeSignal, Signal, SignalOutcome, Suspension, unexpected};
+use crate::waits::{ResumeSignal, Signal, SignalOutcome, Suspension, unexpected};
 
 /// Bytes as a field and its encoding. JSON keeps the text it has, anything else is base64.
 pub(super) fn shown(bytes: &[u8]) -> (Box<RawValue>, &'static str) {
@@ -104,48 +102,8 @@ fn signal(signal: ff_api::waitpoints::Signal) -> Result<ResumeSignal, SdkError> 
     })
 }
 
-fn signals(all: Vec<ff_api::waitpoints::Signal>) -> Result<Vec<ResumeSignal>, SdkError> {
+pub(super) fn signals(all: Vec<ff_api::waitpoints::Signal>) -> Result<Vec<ResumeSignal>, SdkError> {
     all.into_iter().map(signal).collect()
-}
-
-/// Why a claimed attempt goes on.
-#[derive(Deserialize)]
-pub(super) struct ResumeShape {
-    suspension_id: SuspensionId,
-    cause: String,
-    #[serde(default)]
-    signals: Vec<ff_api::waitpoints::Signal>,
-    continuation: Option<Box<RawValue>>,
-    continuation_encoding: Option<String>,
-    #[serde(default)]
-    children: Vec<ChildShape>,
-    #[serde(default)]
-    more_children: bool,
-    step: Option<String>,
-}
-
-impl ResumeShape {
-    pub(super) fn resume(self) -> Result<Resume, SdkError> {
-        let cause = match self.cause.as_str() {
-            "signal" => ResumeCause::Signal,
-            "timeout" => ResumeCause::Timeout,
-            "operator" => ResumeCause::Operator,
-            "children" => ResumeCause::Children,
-            "budget" => ResumeCause::Budget,
-            other => return Err(unexpected(&format!("the unknown cause of a resume {other:?}"))),
-        };
-        let encoding = self.continuation_encoding.as_deref();
-        Ok(Resume {
-            suspension_id: self.suspension_id,
-            cause,
-            continuation: taken("continuation", self.continuation.as_deref(), encoding)?,
-            signals: signals(self.signals)?,
-            more: false,
-            children: self.children.into_iter().map(ChildShape::child).collect::<Result<_, _>>()?,
-            more_children: self.more_children,
-            step: self.step,
-        })
-    }
 }
 
 impl From<ff_api::suspensions::Suspension> for SuspensionSnapshot {

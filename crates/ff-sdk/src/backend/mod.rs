@@ -13,6 +13,8 @@ mod flows;
 #[cfg(feature = "http")]
 mod http;
 #[cfg(feature = "http")]
+mod http_claims;
+#[cfg(feature = "http")]
 mod http_ends;
 #[cfg(feature = "http")]
 mod http_flows;
@@ -93,6 +95,11 @@ pub struct Identity {
     pub lease_ttl_ms: u64,
     /// Random per process: tells two processes with one instance id apart.
     pub incarnation: Uuid,
+}
+
+/// How long the leases of a worker last, as the API and the library take it.
+fn ttl(who: &Identity) -> i64 {
+    i64::try_from(who.lease_ttl_ms).unwrap_or(i64::MAX)
 }
 
 /// A lease with its fence: what every write of a worker presents.

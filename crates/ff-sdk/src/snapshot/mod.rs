@@ -309,6 +309,12 @@ impl From<generated::Summary> for ExecutionSummary {
 
 impl From<generated::Worker> for WorkerSnapshot {
     fn from(worker: generated::Worker) -> Self {
+        ff_api::workers::Worker::from(worker).into()
+    }
+}
+
+impl From<ff_api::workers::Worker> for WorkerSnapshot {
+    fn from(worker: ff_api::workers::Worker) -> Self {
         Self {
             worker_id: worker.worker_id,
             instance: worker.instance,

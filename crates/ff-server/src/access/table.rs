@@ -3,7 +3,7 @@
 use ff_api::access::{FOLLOW, KNOWN, LOOK, PUT_IN, RULE, SPEND, STEER, WORK};
 use ff_script::generated::Role;
 
-use Role::{Metrics, Operator, Read, Worker};
+use Role::{Metrics, Operator, Worker};
 
 pub use ff_api::access::Access;
 
@@ -81,19 +81,7 @@ const ROUTES: &[(&str, &str, Access)] = &[
     ("POST", "/v1/lanes/{name}/resume", STEER),
     ("POST", "/v1/lanes/{name}/drain", STEER),
     ("POST", "/v1/lanes/{name}/disable", STEER),
-    // Workers and the worker protocol.
-    ("GET", "/v1/workers", LOOK),
-    ("GET", "/v1/workers/{name}", Access::Roles(&[Read, Operator, Worker])),
-    ("POST", "/v1/workers/{name}/drain", STEER),
-    // A worker leaves; an operator ends what a worker left behind.
-    ("DELETE", "/v1/workers/{name}", Access::Roles(&[Worker, Operator])),
-    ("POST", "/v1/workers/{name}/register", WORK),
-    ("POST", "/v1/workers/{name}/heartbeat", WORK),
-    ("POST", "/v1/workers/{name}/attend", WORK),
-    ("POST", "/v1/workers/{name}/claim", WORK),
-    ("POST", "/v1/workers/{name}/grant", WORK),
-    ("POST", "/v1/workers/{name}/consume", WORK),
-    ("POST", "/v1/workers/{name}/results", WORK),
+    // What a worker does with a task.
     ("POST", "/v1/tasks/{id}/frames", WORK),
     ("POST", "/v1/tasks/{id}/spawn", WORK),
     ("POST", "/v1/tasks/{id}/wait-children", WORK),

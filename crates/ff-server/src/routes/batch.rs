@@ -10,11 +10,12 @@ use utoipa::ToSchema;
 use utoipa_axum::routes;
 
 use ff_api::executions::{SubmitBody, Submitted};
+use ff_api::results::AtMost;
 
 use super::submit::{new_execution, trace_of};
 use crate::access::Caller;
 use crate::app::App;
-use crate::body::{self, AtMost};
+use crate::body;
 use crate::openapi::Described;
 use crate::problem::{Answer, ItemProblem, Problem};
 

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use ff_core::contracts::ClaimGrant;
 use ff_core::limits::REASON_BYTES_MAX;
 use ff_core::types::ExecutionId;
 use ff_script::generated::{
@@ -21,7 +22,6 @@ use crate::body::Body;
 use crate::openapi::{Described, vocabulary};
 use crate::payload::bounded;
 use crate::problem::{Answer, Problem};
-use crate::shape::task::GrantShape;
 
 const RECLAIM_TTL_MS: i64 = 30_000;
 
@@ -197,7 +197,7 @@ struct ReclaimBody {
 
 #[derive(Serialize, ToSchema)]
 struct Reclaimed {
-    grant: GrantShape,
+    grant: ClaimGrant,
 }
 
 /// Hands an interrupted execution to a chosen worker of its lane, who gets it with its next claim.

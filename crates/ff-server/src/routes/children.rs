@@ -3,7 +3,9 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use ff_api::PageQuery;
+use ff_api::children::Child as ChildShape;
+use ff_api::tasks::SpawnBody;
+use ff_api::{Listed, PageQuery};
 use ff_core::types::{ExecutionId, SuspensionId};
 use ff_engine::{NewChild, Spawned, child_id};
 use ff_script::generated::{Child, Fence, Submission, Task, WaitChildrenReply};
@@ -22,9 +24,6 @@ use crate::body::{BATCH, Body};
 use crate::openapi::Described;
 use crate::problem::{Answer, Problem};
 use crate::query::{Page, Query};
-use crate::shape::Listed;
-use crate::shape::child::ChildShape;
-use ff_api::tasks::SpawnBody;
 
 /// Children of one request.
 const SPAWN_MAX: usize = 1_000;

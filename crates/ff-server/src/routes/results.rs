@@ -2,105 +2,29 @@
 
 use axum::Json;
 use axum::extract::{Request, State};
-use ff_api::tasks::{Fence, TaskDone, TaskOutcome};
+use ff_api::results::{
+    AtMost, RESULTS_MAX, ResultAnswer, ResultBody, ResultOp, ResultRefused, ResultsAnswered, ResultsBody, SendResults,
+};
+use ff_api::tasks::{TaskDone, TaskOutcome};
 use ff_core::types::ExecutionId;
 use ff_engine::waiting::Completing;
 use ff_script::Answers;
 use ff_script::client::Asked;
 use ff_script::generated::{CompleteExecution, CompleteExecutionReply, FailExecution};
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
-use utoipa::ToSchema;
-use utoipa_axum::routes;
-use uuid::Uuid;
+use serde::Deserialize;
 
 use super::tasks::failure;
-use super::worker_protocol::{ClaimBody, claim_after};
+use super::worker_protocol::claim_after;
 use crate::access::Caller;
 use crate::app::{App, JsonAnswer, Name};
-use crate::body::{self, AtMost};
+use crate::body;
 use crate::fleet::Ends;
-use crate::openapi::{Described, vocabulary};
-use crate::payload::{self, Encoding};
-use crate::problem::{Answer, ItemProblem, Problem};
-use crate::shape::task::TaskShape;
-
-const RESULTS_MAX: usize = 4_096;
+use crate::openapi::Described;
+use crate::payload;
+use crate::problem::{Answer, Problem};
 
 pub fn routes() -> Described {
-    Described::new().with(routes!(results))
-}
-
-/// An end of one task.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct ResultBody {
-    execution_id: ExecutionId,
-    fence: Fence,
-    op: Op,
-    #[schema(value_type = vocabulary::Payload, required = false)]
-    result: Option<Box<RawValue>>,
-    result_encoding: Option<Encoding>,
-    #[schema(value_type = Option<vocabulary::Reason>)]
-    reason: Option<String>,
-    #[schema(value_type = Option<vocabulary::Category>)]
-    category: Option<String>,
-    retryable: Option<bool>,
-    #[schema(value_type = Option<vocabulary::DurationMs>)]
-    retry_after_ms: Option<i64>,
-}
-
-#[derive(Clone, Copy, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-#[schema(as = ResultOp)]
-enum Op {
-    Complete,
-    Fail,
-}
-
-/// The results, and the claim that goes with them.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct ResultsBody {
-    #[schema(value_type = Vec<Object>, max_items = 4_096)]
-    results: AtMost<Box<RawValue>, RESULTS_MAX>,
-    claim: Option<ClaimBody>,
-    incarnation: Option<Uuid>,
-    #[serde(rename = "request_id")]
-    _request_id: Option<String>,
-}
-
-/// The results with a claim, or their bare list.
-#[derive(ToSchema)]
-#[serde(untagged)]
-#[expect(dead_code, reason = "it describes what is read item by item")]
-enum ResultsOrList {
-    With(ResultsBody),
-    #[schema(value_type = Vec<Object>)]
-    Bare(Vec<Box<RawValue>>),
-}
-
-#[derive(Serialize, ToSchema)]
-#[schema(as = ResultsAnswered)]
-struct Answered {
-    results: Vec<ItemAnswer>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tasks: Option<Vec<TaskShape>>,
-    /// Why the claim brought nothing; the results stand all the same.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    claim_error: Option<ItemProblem>,
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(untagged)]
-#[schema(as = ResultAnswer)]
-enum ItemAnswer {
-    Done(TaskDone),
-    Refused {
-        execution_id: Option<ExecutionId>,
-        #[serde(flatten)]
-        problem: ItemProblem,
-    },
+    Described::new().serving::<SendResults, _>(results)
 }
 
 /// What a result asks for.
@@ -113,7 +37,7 @@ enum Wish {
 enum Item {
     Complete(Asked<CompleteExecution>, CompleteExecution),
     Fail(Asked<FailExecution>, FailExecution),
-    Refused(ItemAnswer),
+    Refused(ResultAnswer),
 }
 
 impl Item {
@@ -125,7 +49,7 @@ impl Item {
         }
     }
 
-    fn answer(self, app: &App, replies: &mut Answers, carried: &Completing) -> ItemAnswer {
+    fn answer(self, app: &App, replies: &mut Answers, carried: &Completing) -> ResultAnswer {
         let (id, lease, done) = match self {
             Self::Refused(answer) => return answer,
             Self::Complete(asked, call) => {
@@ -148,8 +72,8 @@ impl Item {
             app.fleet.ended(lease);
         }
         match done {
-            Ok(done) => ItemAnswer::Done(done),
-            Err(problem) => ItemAnswer::Refused { execution_id: Some(id), problem: app.refused_item(&problem) },
+            Ok(done) => ResultAnswer::Done(done),
+            Err(problem) => refused(app, Some(id), &problem),
         }
     }
 }
@@ -165,38 +89,44 @@ impl Wish {
     }
 }
 
-impl ResultBody {
-    fn wish(self) -> Answer<Wish> {
+fn refused(app: &App, execution_id: Option<ExecutionId>, problem: &Problem) -> ResultAnswer {
+    ResultAnswer::Refused(ResultRefused { execution_id, problem: app.refused_item(problem) })
+}
+
+impl TryFrom<ResultBody> for Wish {
+    type Error = Problem;
+
+    fn try_from(said: ResultBody) -> Answer<Self> {
         let named =
             |field: &'static str, text: Option<String>| text.ok_or_else(|| Problem::invalid(field, "is missing"));
-        match self.op {
-            Op::Complete => {
+        match said.op {
+            ResultOp::Complete => {
                 for (field, said) in [
-                    ("reason", self.reason.is_some()),
-                    ("category", self.category.is_some()),
-                    ("retryable", self.retryable.is_some()),
-                    ("retry_after_ms", self.retry_after_ms.is_some()),
+                    ("reason", said.reason.is_some()),
+                    ("category", said.category.is_some()),
+                    ("retryable", said.retryable.is_some()),
+                    ("retry_after_ms", said.retry_after_ms.is_some()),
                 ] {
                     if said {
                         return Err(Problem::invalid(field, "is not a field of complete"));
                     }
                 }
                 let (result, result_encoding) =
-                    payload::taken("result", self.result, self.result_encoding, payload::PAYLOAD_MAX)?;
+                    payload::taken("result", said.result, said.result_encoding, payload::PAYLOAD_MAX)?;
                 Ok(Wish::Complete(CompleteExecution {
-                    execution_id: self.execution_id,
-                    fence: self.fence,
+                    execution_id: said.execution_id,
+                    fence: said.fence,
                     result,
                     result_encoding,
                 }))
             }
-            Op::Fail => {
-                if self.result.is_some() || self.result_encoding.is_some() {
+            ResultOp::Fail => {
+                if said.result.is_some() || said.result_encoding.is_some() {
                     return Err(Problem::invalid("result", "is not a field of fail"));
                 }
-                let (reason, category) = (named("reason", self.reason)?, named("category", self.category)?);
+                let (reason, category) = (named("reason", said.reason)?, named("category", said.category)?);
                 let call =
-                    failure(self.execution_id, self.fence, reason, category, self.retryable, self.retry_after_ms)?;
+                    failure(said.execution_id, said.fence, reason, category, said.retryable, said.retry_after_ms)?;
                 Ok(Wish::Fail(call))
             }
         }
@@ -209,24 +139,15 @@ struct IdOnly {
     execution_id: Option<ExecutionId>,
 }
 
-/// Ends many tasks at once, each answered on its own; the body may ask for the next claim.
-#[utoipa::path(
-    post,
-    path = "/v1/workers/{name}/results",
-    params(("name" = vocabulary::Instance, Path, description = "The worker's instance.")),
-    request_body = ResultsOrList,
-    responses((status = 200, body = Answered)),
-    extensions(("x-ff-codes" = json!("worker_not_registered instance_in_use"))),
-)]
 async fn results(
     State(app): State<App>,
     caller: Caller,
     Name(instance): Name,
     request: Request,
-) -> JsonAnswer<Answered> {
+) -> JsonAnswer<ResultsAnswered> {
     let bytes = body::whole(request, body::BATCH).await?;
     let body = if bytes.trim_ascii_start().first() == Some(&b'[') {
-        ResultsBody { results: body::read_any(&bytes)?, claim: None, incarnation: None, _request_id: None }
+        ResultsBody { results: body::read_any(&bytes)?, claim: None, incarnation: None, request_id: None }
     } else {
         body::read(&bytes)?
     };
@@ -243,7 +164,7 @@ async fn results(
     let mut ends = Ends::default();
     let mut asked = Vec::with_capacity(items.len());
     for item in &items {
-        let wish = match body::read::<ResultBody>(item.get().as_bytes()).and_then(ResultBody::wish) {
+        let wish = match body::read::<ResultBody>(item.get().as_bytes()).and_then(Wish::try_from) {
             Ok(wish) => wish.of(&app, &caller).await,
             Err(problem) => Err(problem),
         };
@@ -254,7 +175,7 @@ async fn results(
             Ok(Wish::Fail(call)) => Item::Fail(ends.add(client, client.route_of(&call.execution_id), &call), call),
             Err(problem) => {
                 let execution_id = serde_json::from_str::<IdOnly>(item.get()).ok().and_then(|only| only.execution_id);
-                Item::Refused(ItemAnswer::Refused { execution_id, problem: app.refused_item(&problem) })
+                Item::Refused(refused(&app, execution_id, &problem))
             }
         });
     }
@@ -270,8 +191,8 @@ async fn results(
     drop(carried);
     let (tasks, claim_error) = match claimed {
         None => (None, None),
-        Some(Ok(tasks)) => (Some(tasks.into_iter().map(TaskShape::from).collect()), None),
+        Some(Ok(tasks)) => (Some(tasks.into_iter().map(Into::into).collect()), None),
         Some(Err(problem)) => (None, Some(app.refused_item(&problem))),
     };
-    Ok(Json(Answered { results, tasks, claim_error }))
+    Ok(Json(ResultsAnswered { results, tasks, claim_error }))
 }

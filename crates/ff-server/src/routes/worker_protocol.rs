@@ -6,14 +6,18 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use ff_core::PartitionConfig;
+use ff_api::claims::{
+    ClaimBody, ClaimTasks, Claimed, ConsumeBody, ConsumeTask, Consumed, GrantBody, GrantTasks, Granted,
+};
+use ff_api::workers::{
+    AttendBody, AttendWorker, Attended, Heartbeat, HeartbeatAnswer, HeartbeatBody, LeaseAnswer, LeaseRefused,
+    LeaseRenewed, LeaveBody, RegisterBody, RegisterWorker as RegisterOperation, Registered,
+};
+use ff_core::contracts::ClaimGrant;
 use ff_core::error_code::ErrorCode;
-use ff_core::types::{AttemptId, ExecutionId, LeaseId};
+use ff_core::types::ExecutionId;
 use ff_script::Answers;
-use ff_script::generated::{Fence, RegisterWorker, RenewLease, RenewLeaseReply, Role, Task};
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
-use utoipa_axum::routes;
+use ff_script::generated::{RegisterWorker, RenewLease, RenewLeaseReply, Role, Task};
 use uuid::Uuid;
 
 use super::children::complete_children;
@@ -21,9 +25,8 @@ use crate::access::Caller;
 use crate::app::{App, JsonAnswer, Name};
 use crate::body::Body;
 use crate::fleet::{ClaimWish, Ends, Worker};
-use crate::openapi::{Described, vocabulary};
-use crate::problem::{Answer, ItemProblem, Problem};
-use crate::shape::task::{GrantShape, TaskShape};
+use crate::openapi::Described;
+use crate::problem::{Answer, Problem};
 
 const LEASE_TTL_MS: i64 = 30_000;
 const WAIT_MAX_MS: u64 = 30_000;
@@ -32,49 +35,14 @@ const GRANT_TTL_MS: i64 = 5_000;
 
 pub fn routes() -> Described {
     Described::new()
-        .with(routes!(register))
-        .with(routes!(heartbeat))
-        .with(routes!(attend))
-        .with(routes!(claim))
-        .with(routes!(grant))
-        .with(routes!(consume))
+        .serving::<RegisterOperation, _>(register)
+        .serving::<Heartbeat, _>(heartbeat)
+        .serving::<AttendWorker, _>(attend)
+        .serving::<ClaimTasks, _>(claim)
+        .serving::<GrantTasks, _>(grant)
+        .serving::<ConsumeTask, _>(consume)
 }
 
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct RegisterBody {
-    #[schema(value_type = vocabulary::WorkerId)]
-    worker_id: String,
-    #[schema(value_type = Option<vocabulary::Namespace>)]
-    namespace: Option<String>,
-    #[schema(value_type = Vec<vocabulary::LaneName>, min_items = 1, max_items = 64)]
-    lanes: Vec<String>,
-    #[schema(value_type = Option<Vec<vocabulary::Capability>>, max_items = 64)]
-    capabilities: Option<Vec<String>>,
-    #[schema(minimum = 1, maximum = 4_096)]
-    slots: Option<i64>,
-    incarnation: Option<Uuid>,
-    #[serde(rename = "request_id")]
-    _request_id: Option<String>,
-}
-
-#[derive(Serialize, ToSchema)]
-struct Registered {
-    heartbeat_ms: i64,
-    expires_at: i64,
-    /// Of the store; they never change.
-    partitions: PartitionConfig,
-}
-
-/// An upsert: the same instance replaces its lanes, capabilities and slots.
-#[utoipa::path(
-    post,
-    path = "/v1/workers/{name}/register",
-    params(("name" = vocabulary::Instance, Path, description = "The worker's instance.")),
-    request_body = RegisterBody,
-    responses((status = 200, body = Registered)),
-    extensions(("x-ff-codes" = json!("instance_in_use capability_invalid worker_not_registered"))),
-)]
 async fn register(
     State(app): State<App>,
     caller: Caller,
@@ -101,31 +69,6 @@ async fn register(
     Ok(Json(Registered { heartbeat_ms, expires_at, partitions: app.operations.client().partitions() }))
 }
 
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct AttendBody {
-    incarnation: Option<Uuid>,
-    draining: Option<bool>,
-    #[schema(value_type = Option<vocabulary::WaitMs>)]
-    wait_ms: Option<u64>,
-    #[serde(rename = "request_id")]
-    _request_id: Option<String>,
-}
-
-#[derive(Serialize, ToSchema)]
-struct Attended {
-    draining: bool,
-}
-
-/// A long poll that says two things at once: the worker is there for as long as it is held, and whether it is to drain.
-#[utoipa::path(
-    post,
-    path = "/v1/workers/{name}/attend",
-    params(("name" = vocabulary::Instance, Path, description = "The worker's instance.")),
-    request_body = AttendBody,
-    responses((status = 200, body = Attended)),
-    extensions(("x-ff-codes" = json!("worker_not_registered instance_in_use"))),
-)]
 async fn attend(State(app): State<App>, Name(instance): Name, Body(body): Body<AttendBody>) -> JsonAnswer<Attended> {
     let wait_ms = body.wait_ms.unwrap_or(0);
     if wait_ms > WAIT_MAX_MS {
@@ -143,27 +86,6 @@ async fn attend(State(app): State<App>, Name(instance): Name, Body(body): Body<A
     Ok(Json(Attended { draining }))
 }
 
-#[derive(Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct LeaveBody {
-    incarnation: Option<Uuid>,
-    /// An operator ends it whichever process it is.
-    force: Option<bool>,
-    #[serde(rename = "request_id")]
-    _request_id: Option<String>,
-}
-
-/// Ends the registration; its leases run out by themselves unless they are given back first.
-///
-/// A process that named its incarnation is not sent away by one that does not know it.
-#[utoipa::path(
-    delete,
-    path = "/v1/workers/{name}",
-    params(("name" = vocabulary::Instance, Path, description = "The worker's instance.")),
-    request_body = LeaveBody,
-    responses((status = 204, description = "It is not registered any more.")),
-    extensions(("x-ff-codes" = json!("worker_not_registered instance_in_use"))),
-)]
 pub async fn deregister(
     State(app): State<App>,
     caller: Caller,
@@ -187,64 +109,16 @@ pub async fn deregister(
     Ok(StatusCode::NO_CONTENT)
 }
 
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct HeartbeatBody {
-    renew: Option<Vec<RenewBody>>,
-    incarnation: Option<Uuid>,
-    #[serde(rename = "request_id")]
-    _request_id: Option<String>,
+fn refused(app: &App, execution_id: ExecutionId, problem: &Problem) -> LeaseAnswer {
+    LeaseAnswer::Refused(LeaseRefused { execution_id, problem: app.refused_item(problem) })
 }
 
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct RenewBody {
-    execution_id: ExecutionId,
-    attempt_id: AttemptId,
-    lease_id: LeaseId,
-    #[schema(value_type = vocabulary::Count)]
-    lease_epoch: i64,
-}
-
-#[derive(Serialize, ToSchema)]
-#[schema(as = HeartbeatAnswer)]
-struct Beaten {
-    leases: Vec<LeaseAnswer>,
-    /// The worker takes nothing new.
-    draining: bool,
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(untagged)]
-enum LeaseAnswer {
-    Renewed {
-        execution_id: ExecutionId,
-        lease_expires_at: i64,
-        cancel_requested: bool,
-        yield_requested: bool,
-    },
-    Refused {
-        execution_id: ExecutionId,
-        #[serde(flatten)]
-        problem: ItemProblem,
-    },
-}
-
-/// Keeps the worker registered and renews all its leases: one call per partition that holds some.
-#[utoipa::path(
-    post,
-    path = "/v1/workers/{name}/heartbeat",
-    params(("name" = vocabulary::Instance, Path, description = "The worker's instance.")),
-    request_body = HeartbeatBody,
-    responses((status = 200, body = Beaten)),
-    extensions(("x-ff-codes" = json!("worker_not_registered instance_in_use"))),
-)]
 async fn heartbeat(
     State(app): State<App>,
     caller: Caller,
     Name(instance): Name,
     Body(body): Body<HeartbeatBody>,
-) -> JsonAnswer<Beaten> {
+) -> JsonAnswer<HeartbeatAnswer> {
     let worker = app.fleet.worker(&instance, body.incarnation).await?;
     let mut answers: Vec<Option<LeaseAnswer>> = Vec::new();
     let (mut places, mut renewals) = (Vec::new(), Vec::new());
@@ -254,13 +128,11 @@ async fn heartbeat(
         // One that is not the caller's to renew is refused alone.
         answers.push(match app.check_fence(&caller, execution_id, lease.lease_id).await {
             Ok(()) => {
-                let fence =
-                    Fence { attempt_id: lease.attempt_id, lease_id: lease.lease_id, lease_epoch: lease.lease_epoch };
                 places.push(index);
-                renewals.push((client.route_of(&execution_id), RenewLease::new(execution_id, fence)));
+                renewals.push((client.route_of(&execution_id), RenewLease::new(execution_id, lease.fence())));
                 None
             }
-            Err(problem) => Some(LeaseAnswer::Refused { execution_id, problem: app.refused_item(&problem) }),
+            Err(problem) => Some(refused(&app, execution_id, &problem)),
         });
     }
     let replies = client.call_all(&renewals).await;
@@ -269,56 +141,25 @@ async fn heartbeat(
         answers[index] = Some(match reply.map_err(Problem::from) {
             Ok(RenewLeaseReply::Renewed { lease_expires_at, cancel_requested, yield_requested }) => {
                 app.fleet.holds(&worker, lease, lease_expires_at);
-                LeaseAnswer::Renewed {
+                LeaseAnswer::Renewed(LeaseRenewed {
                     execution_id,
                     lease_expires_at,
                     cancel_requested,
                     // A drain is known here before the leases hear of it.
                     yield_requested: yield_requested || worker.is_draining(),
-                }
+                })
             }
             Err(problem) => {
                 if !problem.is_retryable() {
                     app.fleet.ended(lease);
                 }
-                LeaseAnswer::Refused { execution_id, problem: app.refused_item(&problem) }
+                refused(&app, execution_id, &problem)
             }
         });
     }
-    Ok(Json(Beaten { leases: answers.into_iter().flatten().collect(), draining: worker.is_draining() }))
+    Ok(Json(HeartbeatAnswer { leases: answers.into_iter().flatten().collect(), draining: worker.is_draining() }))
 }
 
-/// What a claim asks for.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ClaimBody {
-    #[schema(value_type = Option<Vec<vocabulary::LaneName>>, max_items = 64)]
-    lanes: Option<Vec<String>>,
-    #[schema(minimum = 1, maximum = 256)]
-    max: Option<u16>,
-    #[schema(value_type = Option<vocabulary::WaitMs>)]
-    wait_ms: Option<u64>,
-    #[schema(value_type = Option<vocabulary::LeaseTtlMs>)]
-    lease_ttl_ms: Option<i64>,
-    request_id: Option<Uuid>,
-    incarnation: Option<Uuid>,
-}
-
-/// The tasks a claim brought.
-#[derive(Serialize, ToSchema)]
-struct Claimed {
-    tasks: Vec<TaskShape>,
-}
-
-/// A long poll for tasks; it answers none when nothing came.
-#[utoipa::path(
-    post,
-    path = "/v1/workers/{name}/claim",
-    params(("name" = vocabulary::Instance, Path, description = "The worker's instance.")),
-    request_body = ClaimBody,
-    responses((status = 200, body = Claimed)),
-    extensions(("x-ff-codes" = json!("worker_not_registered instance_in_use"))),
-)]
 async fn claim(
     State(app): State<App>,
     caller: Caller,
@@ -326,7 +167,7 @@ async fn claim(
     Body(body): Body<ClaimBody>,
 ) -> JsonAnswer<Claimed> {
     let tasks = claim_for(&app, &caller, &instance, body).await?;
-    Ok(Json(Claimed { tasks: tasks.into_iter().map(TaskShape::from).collect() }))
+    Ok(Json(Claimed { tasks: tasks.into_iter().map(Into::into).collect() }))
 }
 
 /// Runs operations that end leases of a worker, and claims for it; the claim never waits.
@@ -391,34 +232,6 @@ async fn wish_of(app: &App, instance: &str, body: ClaimBody) -> Answer<(Arc<Work
     Ok((worker, wish))
 }
 
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct GrantBody {
-    #[schema(value_type = Option<Vec<vocabulary::LaneName>>, max_items = 64)]
-    lanes: Option<Vec<String>>,
-    #[schema(minimum = 1, maximum = 64)]
-    max: Option<u16>,
-    #[schema(value_type = Option<vocabulary::GrantTtlMs>)]
-    grant_ttl_ms: Option<i64>,
-    incarnation: Option<Uuid>,
-    #[serde(rename = "request_id")]
-    _request_id: Option<String>,
-}
-
-#[derive(Serialize, ToSchema)]
-struct Granted {
-    grants: Vec<GrantShape>,
-}
-
-/// Reserves admitted work for a worker that consumes the grant directly on the store.
-#[utoipa::path(
-    post,
-    path = "/v1/workers/{name}/grant",
-    params(("name" = vocabulary::Instance, Path, description = "The worker's instance.")),
-    request_body = GrantBody,
-    responses((status = 200, body = Granted)),
-    extensions(("x-ff-codes" = json!("worker_not_registered instance_in_use"))),
-)]
 async fn grant(State(app): State<App>, Name(instance): Name, Body(body): Body<GrantBody>) -> JsonAnswer<Granted> {
     let max = body.max.unwrap_or(1);
     if !(1..=64).contains(&max) {
@@ -435,34 +248,9 @@ async fn grant(State(app): State<App>, Name(instance): Name, Body(body): Body<Gr
         let profile = worker.profile(body.lanes, LEASE_TTL_MS)?;
         app.dispatcher.grant(&profile, max, ttl_ms).await?
     };
-    Ok(Json(Granted { grants: grants.into_iter().map(GrantShape::from).collect() }))
+    Ok(Json(Granted { grants: grants.into_iter().map(ClaimGrant::from).collect() }))
 }
 
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct ConsumeBody {
-    execution_id: ExecutionId,
-    grant_id: Uuid,
-    #[schema(value_type = Option<vocabulary::LeaseTtlMs>)]
-    lease_ttl_ms: Option<i64>,
-    request_id: Option<Uuid>,
-    incarnation: Option<Uuid>,
-}
-
-#[derive(Serialize, ToSchema)]
-struct Consumed {
-    task: TaskShape,
-}
-
-/// Turns a grant into a lease, for a worker that cannot reach the store itself.
-#[utoipa::path(
-    post,
-    path = "/v1/workers/{name}/consume",
-    params(("name" = vocabulary::Instance, Path, description = "The worker's instance.")),
-    request_body = ConsumeBody,
-    responses((status = 200, body = Consumed)),
-    extensions(("x-ff-codes" = json!("worker_not_registered instance_in_use execution_not_found grant_not_found not_capable"))),
-)]
 async fn consume(State(app): State<App>, Name(instance): Name, Body(body): Body<ConsumeBody>) -> JsonAnswer<Consumed> {
     let worker = app.fleet.worker(&instance, body.incarnation).await?;
     let profile = worker.profile(None, body.lease_ttl_ms.unwrap_or(LEASE_TTL_MS))?;

@@ -10,7 +10,5 @@ pub mod frame;
 pub mod lane;
 pub mod quota;
 pub mod suspension;
-pub mod task;
-pub mod worker;
 
 pub use ff_api::Listed;

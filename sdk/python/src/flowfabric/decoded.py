@@ -55,11 +55,17 @@ class BudgetOutcome:
 class Child:
     """What became of a child."""
 
+    #: The child.
     execution_id: str
+    #: Its state.
     state: wire.PublicState
+    #: Why it failed.
     failure: Optional[Failure] = None
+    #: The name its parent knows it by.
     key: Optional[str] = None
+    #: How it ended.
     outcome: Optional[wire.Outcome] = None
+    #: The result of a success.
     result: Any = None
 
     @classmethod
@@ -190,11 +196,15 @@ class Frame:
 class Resume:
     """Why an attempt goes on, for the worker that continues it."""
 
+    #: What ended it.
     cause: wire.ResumeCause
+    #: The signals that came, in order of arrival.
     signals: List[Signal]
+    #: The suspension that ended.
     suspension_id: str
     #: What became of the children it waited for.
     children: List[Child] = dataclasses.field(default_factory=list)
+    #: What the attempt kept for itself when it was suspended.
     continuation: Any = None
     #: Their results are too much for one answer: the others are read with `GET /v1/executions/{id}/children`.
     more_children: Optional[bool] = None
@@ -306,34 +316,55 @@ class Submitted:
 class Task:
     """A task as its worker gets it."""
 
+    #: The attempt.
     attempt_id: str
+    #: The attempt's number, from 0.
     attempt_index: int
+    #: Why there is this attempt.
     attempt_type: wire.AttemptType
+    #: When the execution was submitted.
     created_at: int
+    #: The execution.
     execution_id: str
     #: How many frames the attempt wrote: the sequence of its next one.
     frames: int
+    #: The execution's kind.
     kind: str
+    #: The execution's lane.
     lane: str
+    #: The lease's epoch.
     lease_epoch: int
+    #: When the lease ends, unless it is renewed.
     lease_expires_at: int
+    #: The lease.
     lease_id: str
+    #: The execution's namespace.
     namespace: str
+    #: The execution's priority.
     priority: int
+    #: The execution's tags.
     tags: Dict[str, str]
+    #: When the attempt times out.
     attempt_deadline_at: Optional[int] = None
+    #: When the whole execution expires.
     deadline_at: Optional[int] = None
+    #: What the tier says.
     fallback: Any = None
+    #: The fallback tier of this attempt, from 0.
     fallback_index: Optional[int] = None
+    #: The flow it is a member of.
     flow_id: Optional[str] = None
+    #: The execution's input.
     input: Any = None
     #: Its name in its flow, or for its parent.
     key: Optional[str] = None
+    #: The execution that spawned it.
     parent_id: Optional[str] = None
     #: What upstream members pass to it, by name.
     passed: Dict[str, Upstream] = dataclasses.field(default_factory=dict)
     #: Why a waiting attempt goes on.
     resume: Optional[Resume] = None
+    #: The trace the submitter continues.
     trace_parent: Optional[str] = None
 
     @classmethod
@@ -372,9 +403,13 @@ class Task:
 class Upstream:
     """What an upstream member passes under a name: its result, or how it failed."""
 
+    #: The upstream member's execution.
     execution_id: str
+    #: How it ended.
     outcome: wire.Outcome
+    #: Why it failed.
     failure: Optional[Failure] = None
+    #: Its result.
     value: Any = None
 
     @classmethod

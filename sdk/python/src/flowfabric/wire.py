@@ -354,14 +354,23 @@ class Attempt(TypedDict):
 
 
 class AttendBody(TypedDict):
+    """A worker that waits for its standing to change."""
+
     draining: NotRequired[Optional[bool]]
+    """What the worker knows: it gets an answer as soon as this is wrong."""
     incarnation: NotRequired[Optional[str]]
+    """The process that asks."""
     request_id: NotRequired[Optional[str]]
+    """Taken and not used."""
     wait_ms: NotRequired[Optional[int]]
+    """How long to wait for that; the default is not at all."""
 
 
 class Attended(TypedDict):
+    """The standing of a worker."""
+
     draining: bool
+    """The worker takes nothing new."""
 
 
 #: An array of executions as `POST /v1/executions` takes them, or one of them.
@@ -822,12 +831,19 @@ class Child(TypedDict):
     """What became of a child."""
 
     execution_id: str
+    """The child."""
     failure: NotRequired[Optional[Failure]]
+    """Why it failed."""
     key: NotRequired[Optional[str]]
+    """The name its parent knows it by."""
     outcome: NotRequired[Optional[Outcome]]
+    """How it ended."""
     result: NotRequired[Any]
+    """The result of a success."""
     result_encoding: NotRequired[Optional[Encoding]]
+    """How `result` carries its bytes."""
     state: PublicState
+    """Its state."""
 
 
 ParentClose = Literal["cancel_children", "abandon"]
@@ -920,21 +936,32 @@ class ClaimBody(TypedDict):
     """What a claim asks for."""
 
     incarnation: NotRequired[Optional[str]]
+    """The process that asks."""
     lanes: NotRequired[Optional[Sequence[str]]]
+    """The lanes to claim from; the default is every lane the worker registered for."""
     lease_ttl_ms: NotRequired[Optional[int]]
+    """How long the leases hold without a renewal; the default is 30 s."""
     max: NotRequired[Optional[int]]
+    """How many tasks; the default is 1."""
     request_id: NotRequired[Optional[str]]
+    """The same id again brings the same tasks, as far as they are still leased."""
     wait_ms: NotRequired[Optional[int]]
+    """How long to wait for the first one; the default is not at all."""
 
 
 class Passed(TypedDict):
     """What an upstream member passes under a name: its result, or how it failed."""
 
     encoding: NotRequired[Optional[Encoding]]
+    """How `value` carries its bytes."""
     execution_id: str
+    """The upstream member's execution."""
     failure: NotRequired[Optional[Failure]]
+    """Why it failed."""
     outcome: Outcome
+    """How it ended."""
     value: NotRequired[Any]
+    """Its result."""
 
 
 ResumeCause = Literal["signal", "timeout", "operator", "children", "budget"]
@@ -973,58 +1000,85 @@ class Resume(TypedDict):
     """Why an attempt goes on, for the worker that continues it."""
 
     cause: ResumeCause
+    """What ended it."""
     children: NotRequired[Optional[List[Child]]]
     """What became of the children it waited for."""
     continuation: NotRequired[Any]
+    """What the attempt kept for itself when it was suspended."""
     continuation_encoding: NotRequired[Optional[Encoding]]
+    """How `continuation` carries its bytes."""
     more_children: NotRequired[Optional[bool]]
     """Their results are too much for one answer: the others are read with `GET /v1/executions/{id}/children`."""
     signals: List[Signal]
+    """The signals that came, in order of arrival."""
     step: NotRequired[Optional[str]]
     """The wait that ended, by the name it was suspended under."""
     suspension_id: str
+    """The suspension that ended."""
 
 
 class Task(TypedDict):
     """A task as its worker gets it."""
 
     attempt_deadline_at: NotRequired[Optional[int]]
+    """When the attempt times out."""
     attempt_id: str
+    """The attempt."""
     attempt_index: int
+    """The attempt's number, from 0."""
     attempt_type: AttemptType
+    """Why there is this attempt."""
     created_at: int
+    """When the execution was submitted."""
     deadline_at: NotRequired[Optional[int]]
+    """When the whole execution expires."""
     execution_id: str
+    """The execution."""
     fallback: NotRequired[Any]
+    """What the tier says."""
     fallback_index: NotRequired[Optional[int]]
+    """The fallback tier of this attempt, from 0."""
     flow_id: NotRequired[Optional[str]]
+    """The flow it is a member of."""
     frames: int
     """How many frames the attempt wrote: the sequence of its next one."""
     input: Any
+    """The execution's input."""
     input_encoding: NotRequired[Optional[Encoding]]
     """Absent when there is no input."""
     key: NotRequired[Optional[str]]
     """Its name in its flow, or for its parent."""
     kind: str
+    """The execution's kind."""
     lane: str
+    """The execution's lane."""
     lease_epoch: int
+    """The lease's epoch."""
     lease_expires_at: int
+    """When the lease ends, unless it is renewed."""
     lease_id: str
+    """The lease."""
     namespace: str
+    """The execution's namespace."""
     parent_id: NotRequired[Optional[str]]
+    """The execution that spawned it."""
     passed: NotRequired[Optional[Dict[str, Passed]]]
     """What upstream members pass to it, by name."""
     priority: int
+    """The execution's priority."""
     resume: NotRequired[Optional[Resume]]
     """Why a waiting attempt goes on."""
     tags: Dict[str, str]
+    """The execution's tags."""
     trace_parent: NotRequired[Optional[str]]
+    """The trace the submitter continues."""
 
 
 class Claimed(TypedDict):
     """The tasks a claim brought."""
 
     tasks: List[Task]
+    """The tasks; none when nothing came."""
 
 
 #: What became of a waitpoint.
@@ -1084,15 +1138,25 @@ Condition = Union[ConditionSignal, ConditionAnyOf, ConditionAllOf, ConditionCoun
 
 
 class ConsumeBody(TypedDict):
+    """The grant to turn into a lease."""
+
     execution_id: str
+    """The reserved execution."""
     grant_id: str
+    """The grant."""
     incarnation: NotRequired[Optional[str]]
+    """The process that asks."""
     lease_ttl_ms: NotRequired[Optional[int]]
+    """How long the lease holds without a renewal; the default is 30 s."""
     request_id: NotRequired[Optional[str]]
+    """The same id again brings the same lease."""
 
 
 class Consumed(TypedDict):
+    """The task a grant brought."""
+
     task: Task
+    """The task."""
 
 
 class CorrectBody(TypedDict):
@@ -1209,9 +1273,17 @@ class Dependencies(TypedDict):
     total: int
 
 
+#: What asking a worker to stop did.
+DrainOutcome = Literal["draining", "already"]
+
+
 class Drained(TypedDict):
+    """A worker that was asked to stop."""
+
     instance: str
-    outcome: str
+    """The worker."""
+    outcome: DrainOutcome
+    """What happened."""
 
 
 EdgeState = Literal["pending", "met", "dead"]
@@ -1909,58 +1981,97 @@ class FsckReport(TypedDict):
 
 
 class Grant(TypedDict):
-    """A reserved execution."""
+    """A short reservation of one execution for one worker, which only that worker can turn into a lease."""
 
     execution_id: str
+    """The reserved execution."""
     expires_at: int
+    """When it runs out by itself."""
     grant_id: str
+    """Names the reservation."""
     kind: str
+    """The kind of the execution."""
     lane: str
+    """The lane of the execution."""
 
 
 class GrantBody(TypedDict):
+    """What to reserve."""
+
     grant_ttl_ms: NotRequired[Optional[int]]
+    """How long each grant holds; the default is 5 s."""
     incarnation: NotRequired[Optional[str]]
+    """The process that asks."""
     lanes: NotRequired[Optional[Sequence[str]]]
+    """The lanes to reserve from; the default is every lane the worker registered for."""
     max: NotRequired[Optional[int]]
+    """How many executions; the default is 1."""
     request_id: NotRequired[Optional[str]]
+    """Taken and not used: grants that nobody consumes run out."""
 
 
 class Granted(TypedDict):
+    """What was reserved."""
+
     grants: List[Grant]
+    """The grants."""
 
 
-class LeaseAnswerExecutionId(TypedDict):
+class LeaseRenewed(TypedDict):
+    """A lease that goes on."""
+
     cancel_requested: bool
+    """Somebody asks the attempt to end."""
     execution_id: str
+    """The execution."""
     lease_expires_at: int
+    """When the lease ends, unless it is renewed again."""
     yield_requested: bool
+    """An operator asks the worker to hand the execution back."""
 
 
-class LeaseAnswerItemProblem(ItemProblem):
+class LeaseRefused(ItemProblem):
+    """A lease that was not renewed."""
+
     execution_id: str
+    """The execution."""
 
 
-LeaseAnswer = Union[LeaseAnswerExecutionId, LeaseAnswerItemProblem]
+#: What became of the renewal of one lease.
+LeaseAnswer = Union[LeaseRenewed, LeaseRefused]
 
 
 class HeartbeatAnswer(TypedDict):
+    """What became of a heartbeat."""
+
     draining: bool
     """The worker takes nothing new."""
     leases: List[LeaseAnswer]
+    """What became of each lease, in their order."""
 
 
 class RenewBody(TypedDict):
+    """A lease to renew."""
+
     attempt_id: str
+    """The attempt."""
     execution_id: str
+    """The execution."""
     lease_epoch: int
+    """The lease's epoch."""
     lease_id: str
+    """The lease."""
 
 
 class HeartbeatBody(TypedDict):
+    """The leases to renew."""
+
     incarnation: NotRequired[Optional[str]]
+    """The process that asks."""
     renew: NotRequired[Optional[Sequence[RenewBody]]]
+    """The leases."""
     request_id: NotRequired[Optional[str]]
+    """Taken and not used: a repetition renews again."""
 
 
 class OperatorAction(TypedDict):
@@ -2164,10 +2275,14 @@ class LaneStats(TypedDict):
 
 
 class LeaveBody(TypedDict):
+    """Which process leaves."""
+
     force: NotRequired[Optional[bool]]
     """An operator ends it whichever process it is."""
     incarnation: NotRequired[Optional[str]]
+    """The process that leaves."""
     request_id: NotRequired[Optional[str]]
+    """Taken and not used: a repetition changes nothing."""
 
 
 class MemberPage(TypedDict):
@@ -2311,18 +2426,31 @@ class Reclaimed(TypedDict):
 
 
 class RegisterBody(TypedDict):
+    """What a worker serves."""
+
     capabilities: NotRequired[Optional[Sequence[str]]]
+    """What it can do."""
     incarnation: NotRequired[Optional[str]]
+    """Random per process: tells two processes with one instance apart."""
     lanes: Sequence[str]
+    """The lanes it serves."""
     namespace: NotRequired[Optional[str]]
+    """The namespace of its lanes; the default is `default`."""
     request_id: NotRequired[Optional[str]]
+    """Taken and not used: a repetition registers the same."""
     slots: NotRequired[Optional[int]]
+    """How many leases it may hold; the default is 1."""
     worker_id: str
+    """The program."""
 
 
 class Registered(TypedDict):
+    """A registration."""
+
     expires_at: int
+    """When the registration ends, unless the worker says something."""
     heartbeat_ms: int
+    """How often the worker has to say something."""
     partitions: PartitionConfig
     """Of the store; they never change."""
 
@@ -2417,11 +2545,15 @@ class TaskDone(TypedDict):
     """The same call had been made before; nothing happened twice."""
 
 
-class ResultAnswerItemProblem(ItemProblem):
+class ResultRefused(ItemProblem):
+    """A result that was not taken."""
+
     execution_id: NotRequired[Optional[str]]
+    """The execution, when the result names one."""
 
 
-ResultAnswer = Union[TaskDone, ResultAnswerItemProblem]
+#: What became of one result.
+ResultAnswer = Union[TaskDone, ResultRefused]
 
 
 class ResultPending(TypedDict):
@@ -2430,19 +2562,29 @@ class ResultPending(TypedDict):
 
 
 class ResultsAnswered(TypedDict):
+    """What became of each result, in their order, and what the claim brought."""
+
     claim_error: NotRequired[Optional[ItemProblem]]
     """Why the claim brought nothing; the results stand all the same."""
     results: List[ResultAnswer]
+    """What became of each result."""
     tasks: NotRequired[Optional[List[Task]]]
+    """What the claim brought."""
 
 
 class ResultsBody(TypedDict):
     """The results, and the claim that goes with them."""
 
     claim: NotRequired[Optional[ClaimBody]]
+    """The claim; it never waits."""
     incarnation: NotRequired[Optional[str]]
+    """The process that asks."""
     request_id: NotRequired[Optional[str]]
+    """Taken and not used: each fence makes a repetition safe."""
     results: Sequence[Mapping[str, Any]]
+    """The results. Each has `execution_id`, `fence` and `op`, which is `complete` or `fail`, with what the request
+    of that name takes. One that cannot be used is refused alone.
+    """
 
 
 #: The results with a claim, or their bare list.
@@ -3035,14 +3177,23 @@ class Worker(TypedDict):
     """A worker, without what would let someone else speak for it."""
 
     capabilities: List[str]
+    """What it can do."""
     expires_at: int
+    """When its registration ends, unless it says something."""
     instance: str
+    """The process."""
     lanes: List[str]
+    """The lanes it serves."""
     namespace: str
+    """The namespace of its lanes."""
     registered_at: int
+    """When it registered."""
     slots: int
+    """How many leases it may hold."""
     state: WorkerState
+    """Whether it takes new tasks."""
     worker_id: str
+    """The program."""
 
 
 class WorkerPage(TypedDict):

@@ -1,0 +1,114 @@
+//! Tasks as `ff server` hands them out.
+
+use ff_api::children::Child;
+use ff_api::claims::{Passed, Task};
+use ff_core::types::{LaneId, LeaseEpoch, Namespace, TimestampMs};
+
+use super::http_waits::{bytes, signals};
+use super::{Claim, LeaseRef};
+use crate::SdkError;
+use crate::flows::{Place, Upstream};
+use crate::snapshot::{ChildSnapshot, Failure, attempt_index};
+use crate::waits::Resume;
+
+impl TryFrom<Task> for Claim {
+    type Error = SdkError;
+
+    fn try_from(task: Task) -> Result<Self, SdkError> {
+        let mut place = Place { flow_id: task.flow_id, parent_id: task.parent_id, key: task.key, ..Place::default() };
+        for (name, one) in task.passed.unwrap_or_default() {
+            take_in(&mut place, name, one)?;
+        }
+        Ok(Self {
+            lease: LeaseRef {
+                execution_id: task.execution_id,
+                attempt_id: task.attempt_id,
+                lease_id: task.lease_id,
+                lease_epoch: LeaseEpoch::new(task.lease_epoch.unsigned_abs()),
+            },
+            attempt_index: attempt_index(task.attempt_index),
+            namespace: Namespace::new(task.namespace),
+            lane: LaneId::new(task.lane),
+            kind: task.kind,
+            input: bytes("input", task.input.as_deref(), task.input_encoding)?.unwrap_or_default(),
+            input_encoding: task.input_encoding.unwrap_or(ff_api::Encoding::Json).as_str().to_owned(),
+            tags: task.tags.into_iter().collect(),
+            fallback: task.fallback.map(|tier| tier.get().as_bytes().to_vec()),
+            trace_parent: task.trace_parent,
+            deadline_at: task.deadline_at.map(TimestampMs),
+            resume: task.resume.map(Resume::try_from).transpose()?,
+            frames: Some(task.frames.unsigned_abs()),
+            place,
+        })
+    }
+}
+
+/// Takes in what one upstream passed.
+fn take_in(place: &mut Place, name: String, passed: Passed) -> Result<(), SdkError> {
+    if let Some(value) = bytes(&name, passed.value.as_deref(), passed.encoding)? {
+        place.passed.insert(name.clone(), value);
+    }
+    let failure = passed.failure.map(Failure::from);
+    let upstream = Upstream { execution_id: passed.execution_id, outcome: passed.outcome, failure };
+    place.upstreams.insert(name, upstream);
+    Ok(())
+}
+
+impl TryFrom<ff_api::claims::Resume> for Resume {
+    type Error = SdkError;
+
+    fn try_from(resume: ff_api::claims::Resume) -> Result<Self, SdkError> {
+        Ok(Self {
+            suspension_id: resume.suspension_id,
+            cause: resume.cause.into(),
+            continuation: bytes("continuation", resume.continuation.as_deref(), resume.continuation_encoding)?,
+            signals: signals(resume.signals)?,
+            more: false,
+            children: resume.children.into_iter().flatten().map(ChildSnapshot::try_from).collect::<Result<_, _>>()?,
+            more_children: resume.more_children == Some(true),
+            step: resume.step,
+        })
+    }
+}
+
+impl TryFrom<Child> for ChildSnapshot {
+    type Error = SdkError;
+
+    fn try_from(child: Child) -> Result<Self, SdkError> {
+        Ok(Self {
+            execution_id: child.execution_id,
+            key: child.key,
+            outcome: child.outcome,
+            result: bytes("result", child.result.as_deref(), child.result_encoding)?,
+            failure: child.failure.map(Failure::from),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, HashMap};
+
+    use ff_core::state::Outcome;
+    use ff_core::types::ExecutionId;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_was_passed_is_read_with_who_passed_it() {
+        let (ann, bob) = (ExecutionId::mint(), ExecutionId::mint());
+        let passed = json!({
+            "ann": { "value": { "n": 1 }, "encoding": "json", "execution_id": ann, "outcome": "success" },
+            "bob": { "value": null, "execution_id": bob, "outcome": "failed", "failure": { "reason": "no", "category": "x" } },
+        });
+        let passed: BTreeMap<String, Passed> = serde_json::from_str(&passed.to_string()).unwrap();
+        let mut place = Place::default();
+        for (name, one) in passed {
+            take_in(&mut place, name, one).unwrap();
+        }
+        assert_eq!(place.passed, HashMap::from([("ann".to_owned(), br#"{"n":1}"#.to_vec())]));
+        assert_eq!((place.upstreams["ann"].execution_id, place.upstreams["ann"].outcome), (ann, Outcome::Success));
+        assert_eq!(place.upstreams["bob"].failure.as_ref().map(|failure| failure.category.as_str()), Some("x"));
+    }
+}
