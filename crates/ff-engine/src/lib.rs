@@ -13,6 +13,7 @@ mod service;
 pub mod background;
 pub mod dispatch;
 pub mod feed;
+pub mod fleet;
 mod following;
 pub mod fsck;
 mod fsck_budgets;

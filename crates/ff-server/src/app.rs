@@ -8,6 +8,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use ff_core::types::{BudgetId, ExecutionId, FlowId, QuotaPolicyId, WaitpointId, is_name};
 use ff_engine::Service;
+use ff_engine::fleet::Fleet;
 use ff_engine::news::{Listener, News};
 use ff_script::{Route, Wake};
 use tokio_util::sync::CancellationToken;
@@ -16,7 +17,6 @@ use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::{IntoParams, PartialSchema};
 
 use crate::access::Guard;
-use crate::fleet::Fleet;
 use crate::metrics::Metrics;
 use crate::problem::{Answer, ItemProblem, Problem};
 use crate::tails::Tails;

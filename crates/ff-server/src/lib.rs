@@ -12,7 +12,6 @@ mod continuation;
 mod door;
 #[cfg(test)]
 mod error_pages;
-mod fleet;
 mod form;
 mod line;
 mod metrics;

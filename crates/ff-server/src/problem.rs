@@ -106,11 +106,6 @@ impl Problem {
         self.0.detail()
     }
 
-    /// True when asking again later, the same way, may succeed.
-    pub fn is_retryable(&self) -> bool {
-        self.0.is_retryable()
-    }
-
     /// True when the lease presented is over, whatever was asked under it.
     pub fn ends_lease(&self) -> bool {
         self.0.ends_lease()

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ff_engine::dispatch::{Dispatcher, DispatcherOptions, StoreAdmission};
+use ff_engine::fleet::{Fleet, FleetTimes};
 use ff_engine::news::Listener;
 use ff_engine::{Engine, EngineOptions, Service, Waitpoints};
 use ff_keys::{BearerToken, Keys, Places, Source};
@@ -25,7 +26,6 @@ use crate::access::{Credentials, Guard, Peer};
 use crate::app::{App, Rooms};
 use crate::body::BodyTime;
 use crate::door::Door;
-use crate::fleet::Fleet;
 use crate::line::{Addresses, Line, Patience, Phase};
 use crate::metrics::{Metrics, Observed, Process};
 use crate::problem::Problem;
@@ -173,7 +173,8 @@ impl Server {
             DispatcherOptions::default(),
         );
         let stop = CancellationToken::new();
-        let fleet = Arc::new(Fleet::new(operations.clone(), dispatcher.clone(), options.times));
+        let times = FleetTimes { registered: options.times.registered, beat: options.times.beat };
+        let fleet = Arc::new(Fleet::new(operations.clone(), dispatcher.clone(), times));
         let credentials = match &options.auth {
             Auth::Nobody => Credentials::NotAsked,
             Auth::Root(token) => Credentials::asked(token),

@@ -1,14 +1,17 @@
 //! Workers: registration, liveness, draining.
 
+use ff_core::error_code::ErrorCode;
+use ff_core::types::{AttemptId, ExecutionId};
 use ff_script::generated::{
-    DeregisterWorker, DeregisterWorkerReply, DrainWorker, DrainWorkerReply, GetWorker, GetWorkerReply, Grant,
-    HeartbeatResult, HeartbeatWorkers, HeartbeatWorkersReply, ListWorkers, ListWorkersReply, MarkWorkerDead,
-    OfferGrant, RecordAction, RecordedAction, RegisterWorker, RegisterWorkerReply, Worker,
+    ConsumeGrant, ConsumeGrantReply, DeregisterWorker, DeregisterWorkerReply, DrainWorker, DrainWorkerReply, GetWorker,
+    GetWorkerReply, Grant, HeartbeatResult, HeartbeatWorkers, HeartbeatWorkersReply, ListWorkers, ListWorkersReply,
+    MarkWorkerDead, OfferGrant, RecordAction, RecordedAction, RegisterWorker, RegisterWorkerReply, Task, Worker,
 };
 use ff_script::{Error, Route};
 use uuid::Uuid;
 
-use super::Operations;
+use super::{LeaseRequest, Operations, refused_with};
+use crate::dispatch::Profile;
 
 const PAGE: i64 = 500;
 
@@ -16,6 +19,54 @@ impl Operations {
     /// Registers a worker instance, or replaces what it serves.
     pub async fn register_worker(&self, worker: RegisterWorker) -> Result<RegisterWorkerReply, Error> {
         self.client.call(Route::Fleet, &worker).await
+    }
+
+    /// Registers an instance. When another process holds its id, `is_gone` finds out whether that one is gone for good, and the
+    /// registration takes its place.
+    pub async fn register_or_take_over(
+        &self,
+        mut worker: RegisterWorker,
+        is_gone: impl Future<Output = Result<bool, Error>>,
+    ) -> Result<RegisterWorkerReply, Error> {
+        match self.register_worker(worker.clone()).await {
+            Err(error) if refused_with(&error) == Some(ErrorCode::InstanceInUse) => {
+                if !is_gone.await? {
+                    return Err(error);
+                }
+                tracing::info!(
+                    instance = worker.instance,
+                    "the last holder of this instance id is gone; its registration is taken over"
+                );
+                worker.take_over = Some(true);
+                self.register_worker(worker).await
+            }
+            answer => answer,
+        }
+    }
+
+    /// Turns a grant into a lease; the same request id answers the same lease.
+    pub async fn consume_grant(
+        &self,
+        who: &Profile,
+        execution_id: ExecutionId,
+        grant_id: Uuid,
+        request_id: Uuid,
+    ) -> Result<Task, Error> {
+        let call = ConsumeGrant {
+            // What is kept was noted with the grant.
+            keep: None,
+            attempt_id: AttemptId::mint(),
+            capabilities: who.capabilities.clone(),
+            execution_id,
+            grant_id,
+            instance: who.instance.clone(),
+            lease_id: LeaseRequest(request_id).of_grant(&execution_id),
+            lease_ttl_ms: who.lease_ttl_ms,
+            worker_id: who.worker_id.clone(),
+        };
+        let (ConsumeGrantReply::Claimed { task } | ConsumeGrantReply::Replayed { task }) =
+            self.client.call(self.client.route_of(&execution_id), &call).await?;
+        Ok(task)
     }
 
     /// Keeps instances alive, many in one call.

@@ -129,6 +129,13 @@ impl Operations {
         self.client.call(self.client.route_of(&id), &RenewLease { execution_id: id, fence, lease_ttl_ms: None }).await
     }
 
+    /// Moves the ends of many leases, in one call per partition; one answer for each, in order.
+    pub async fn renew_all(&self, leases: &[(ExecutionId, Fence)]) -> Vec<Result<RenewLeaseReply, Error>> {
+        let call = |(id, fence): &(ExecutionId, Fence)| (self.client.route_of(id), RenewLease::new(*id, *fence));
+        let calls: Vec<_> = leases.iter().map(call).collect();
+        self.client.call_all(&calls).await
+    }
+
     /// Ends the attempt with a result.
     pub async fn complete(
         &self,

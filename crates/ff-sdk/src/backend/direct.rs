@@ -5,21 +5,16 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use ff_core::contracts::{ClaimGrant, ReclaimGrant};
-use ff_core::error::ConflictKind;
-use ff_core::types::{AttemptId, ExecutionId, LaneId, LeaseEpoch, Namespace, TimestampMs};
-use ff_core::{EngineError, ErrorCode};
+use ff_core::types::{ExecutionId, LaneId, LeaseEpoch, Namespace, TimestampMs};
 use ff_engine::dispatch::{Dispatcher, DispatcherOptions, Profile, StoreAdmission};
-use ff_engine::news::{Listener, News};
-use ff_engine::operations::LeaseRequest;
+use ff_engine::fleet::{self, Ends};
 use ff_engine::{Engine, ExecutionFilter, ListCursor, NewExecution, Operations, Service};
 use ff_script::generated::{
-    AwaitResultReply, CancelAttempt, CompleteExecution, CompleteExecutionReply, ConsumeGrant, ConsumeGrantReply,
-    DelayExecution, FailExecution, FailExecutionReply, Fence, GrantReclaim, HeartbeatServer, HeartbeatServerReply,
-    RegisterWorker, RegisterWorkerReply, RenewLease, RenewLeaseReply, SubmitExecutionReply, Task, UpdateProgress,
-    WorkerState, YieldExecution,
+    AwaitResultReply, CancelAttempt, CompleteExecution, DelayExecution, FailExecution, FailExecutionReply, Fence,
+    GrantReclaim, HeartbeatServer, HeartbeatServerReply, RegisterWorker, RegisterWorkerReply, RenewLeaseReply,
+    SubmitExecutionReply, Task, UpdateProgress, YieldExecution,
 };
-use ff_script::{Bytes, Error, List, Route, Wake};
-use tokio::time::Instant;
+use ff_script::{Bytes, Error, Route};
 use uuid::Uuid;
 
 use super::direct_waits::Places;
@@ -31,9 +26,6 @@ use crate::SdkError;
 use crate::flows::Place;
 use crate::snapshot::{ExecutionPage, ExecutionResult, ExecutionSnapshot, Failure, WorkerSnapshot, attempt_index};
 use crate::task::FailOutcome;
-
-/// How long changes of the fleet are collected before a worker looks whether one concerns it.
-const FLEET_PAUSE: Duration = Duration::from_millis(50);
 
 /// A backend over a running [`Engine`]; one per engine serves all workers of the process.
 pub struct Direct {
@@ -96,33 +88,10 @@ impl Direct {
     async fn call<C: ff_script::Call>(&self, id: ExecutionId, call: &C) -> Result<C::Reply, SdkError> {
         Ok(self.operations().client().call(self.route(id), call).await?)
     }
-
-    /// What the store says about the registration.
-    async fn standing(&self, who: &Identity) -> Result<Standing, SdkError> {
-        match self.operations().worker(&who.instance).await {
-            Ok(worker) if worker.incarnation != Some(who.incarnation) => Ok(Standing::Replaced),
-            Ok(worker) => Ok(Standing::Known { draining: worker.state == WorkerState::Draining }),
-            Err(Error::Engine(EngineError::NotFound { .. })) => Ok(Standing::Unknown),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// Answers a challenge; true when this process turns out to be replaced.
-    async fn answer(&self, who: &Identity, nonce: Uuid) -> bool {
-        match self.operations().answer_challenge(&who.instance, who.incarnation, nonce).await {
-            Ok(()) => false,
-            Err(error) => {
-                tracing::warn!(%error, instance = who.instance, "a challenge of this worker's instance id could not be answered");
-                SdkError::from(error).is_instance_in_use()
-            }
-        }
-    }
 }
 
 pub(super) fn fence(lease: LeaseRef) -> Fence {
-    // Epochs are below 2^53 by contract.
-    let lease_epoch = i64::try_from(lease.lease_epoch.get()).unwrap_or(i64::MAX);
-    Fence { attempt_id: lease.attempt_id, lease_id: lease.lease_id, lease_epoch }
+    lease.fence()
 }
 
 fn profile(who: &Identity, lanes: Vec<String>) -> Profile {
@@ -136,15 +105,15 @@ fn profile(who: &Identity, lanes: Vec<String>) -> Profile {
     }
 }
 
-fn completion(end: &End) -> CompleteExecution {
+fn completion(end: &End) -> fleet::End {
     // Bytes that are no JSON are shown as base64 by everyone who shows results.
     let result_encoding = end.result.as_ref().filter(|bytes| !is_json(bytes)).map(|_| "base64".to_owned());
-    CompleteExecution {
+    fleet::End::Complete(CompleteExecution {
         execution_id: end.lease.execution_id,
-        fence: fence(end.lease),
+        fence: end.lease.fence(),
         result: end.result.clone().map(Bytes),
         result_encoding,
-    }
+    })
 }
 
 pub(super) fn millis(duration_ms: u64) -> i64 {
@@ -199,7 +168,7 @@ impl Backend for Direct {
     }
 
     async fn register(&self, who: &Identity) -> Result<Registered, SdkError> {
-        let call = |take_over| RegisterWorker {
+        let worker = RegisterWorker {
             capabilities: who.capabilities.clone(),
             incarnation: Some(who.incarnation),
             instance: who.instance.clone(),
@@ -207,89 +176,28 @@ impl Backend for Direct {
             owner: None,
             namespace: who.namespace.clone(),
             slots: i64::try_from(who.slots).unwrap_or(i64::MAX),
-            take_over,
+            take_over: None,
             worker_id: who.worker_id.clone(),
         };
-        let registered = match self.operations().register_worker(call(None)).await {
-            Err(Error::Engine(EngineError::Conflict(ConflictKind::Refused(refused))))
-                if refused.code == ErrorCode::InstanceInUse =>
-            {
-                if self.operations().holder_lives(&who.instance).await? {
-                    return Err(EngineError::Conflict(ConflictKind::Refused(refused)).into());
-                }
-                tracing::info!(
-                    instance = who.instance,
-                    "the last holder of this instance id is gone; its registration is taken over"
-                );
-                self.operations().register_worker(call(Some(true))).await?
-            }
-            answer => answer?,
-        };
-        let RegisterWorkerReply::Registered { heartbeat_ms, .. } = registered;
+        let operations = self.operations();
+        let is_gone = async { operations.holder_lives(&who.instance).await.map(|lives| !lives) };
+        let RegisterWorkerReply::Registered { heartbeat_ms, .. } =
+            operations.register_or_take_over(worker, is_gone).await?;
         let heartbeat = Duration::from_millis(heartbeat_ms.unsigned_abs());
-        Ok(Registered { heartbeat, partitions: self.operations().client().partitions() })
+        Ok(Registered { heartbeat, partitions: operations.client().partitions() })
     }
 
     async fn attend(&self, who: &Identity, draining: bool) -> Standing {
-        let mut news = Listener::new(self.operations().client().host().as_ref());
-        // What was said before anyone listened is looked up once.
-        let mut look_at = Some(Instant::now() + FLEET_PAUSE);
-        loop {
-            let pause = async {
-                match look_at {
-                    Some(at) => tokio::time::sleep_until(at).await,
-                    None => std::future::pending().await,
-                }
-            };
-            let heard = tokio::select! {
-                heard = news.next() => heard,
-                () = pause => {
-                    look_at = None;
-                    match self.standing(who).await {
-                        // The next heartbeat registers again.
-                        Ok(Standing::Unknown) | Err(_) => {}
-                        Ok(Standing::Known { draining: now }) if now == draining => {}
-                        Ok(standing) => return standing,
-                    }
-                    continue;
-                }
-            };
-            let Some(heard) = heard else { return std::future::pending().await };
-            for item in heard {
-                let mut doubt =
-                    |after| look_at = Some(look_at.unwrap_or(Instant::now() + after).min(Instant::now() + after));
-                match item {
-                    News::Said(Route::Fleet, Wake::Challenge { instance, nonce }) if instance == who.instance => {
-                        let replaced = self.answer(who, nonce).await;
-                        if replaced {
-                            doubt(Duration::ZERO);
-                        }
-                    }
-                    News::Said(Route::Fleet, Wake::Replaced { instance }) if instance == who.instance => {
-                        doubt(Duration::ZERO);
-                    }
-                    News::Said(Route::Fleet, Wake::Fleet) => doubt(FLEET_PAUSE),
-                    News::Lost(routes) if routes.contains(&Route::Fleet) => doubt(FLEET_PAUSE),
-                    News::LostAny => doubt(FLEET_PAUSE),
-                    _ => {}
-                }
-            }
-        }
+        self.operations().attend(&who.instance, who.incarnation, draining).await
     }
 
     async fn heartbeat(&self, who: &Identity) -> Result<Standing, SdkError> {
-        if self.standing(who).await? == Standing::Replaced {
-            return Ok(Standing::Replaced);
-        }
-        if self.transport == Transport::Valkey {
+        let standing = self.operations().keep_alive(&who.instance, who.incarnation).await?;
+        if standing != Standing::Replaced && self.transport == Transport::Valkey {
             let (_, listening) = self.servers().await?;
             self.operations().client().host().set_listening(listening);
         }
-        let beaten = self.operations().heartbeat(vec![who.instance.clone()]).await?;
-        Ok(match beaten.first() {
-            Some(item) if item.known => Standing::Known { draining: item.draining },
-            _ => Standing::Unknown,
-        })
+        Ok(standing)
     }
 
     async fn deregister(&self, who: &Identity) -> Result<(), SdkError> {
@@ -344,59 +252,33 @@ impl Backend for Direct {
         grant_id: Uuid,
         request_id: Uuid,
     ) -> Result<Claim, SdkError> {
-        let call = ConsumeGrant {
-            // What is kept was noted with the grant.
-            keep: None,
-            attempt_id: AttemptId::mint(),
-            capabilities: who.capabilities.clone(),
-            execution_id,
-            grant_id,
-            instance: who.instance.clone(),
-            lease_id: LeaseRequest(request_id).of_grant(&execution_id),
-            lease_ttl_ms: ttl(who),
-            worker_id: who.worker_id.clone(),
-        };
-        let (ConsumeGrantReply::Claimed { task } | ConsumeGrantReply::Replayed { task }) =
-            self.call(execution_id, &call).await?;
-        Ok(task.into())
+        let profile = profile(who, who.lanes.clone());
+        Ok(self.operations().consume_grant(&profile, execution_id, grant_id, request_id).await?.into())
     }
 
     async fn renew(&self, _who: &Identity, leases: &[LeaseRef]) -> Vec<Renewal> {
-        let call =
-            |lease: &LeaseRef| (self.route(lease.execution_id), RenewLease::new(lease.execution_id, fence(*lease)));
-        let calls: Vec<_> = leases.iter().map(call).collect();
-        self.operations().client().call_all(&calls).await.into_iter().map(renewal).collect()
+        let leases: Vec<_> = leases.iter().map(|lease| (lease.execution_id, lease.fence())).collect();
+        self.operations().renew_all(&leases).await.into_iter().map(renewal).collect()
     }
 
     async fn finish(&self, who: &Identity, ends: &[&End], take: Option<&Take>) -> Result<Finished, SdkError> {
-        let calls: Vec<(Route, CompleteExecution)> =
-            ends.iter().map(|end| (self.route(end.lease.execution_id), completion(end))).collect();
-        let carried = self.service.engine.waiting().carry(ends.iter().map(|end| end.lease.execution_id));
-        let client = self.operations().client();
-        let mut list = List::default();
-        let asked: Vec<_> = calls.iter().map(|(route, call)| list.add(client, *route, call)).collect();
-        let (mut answers, claimed) = match take {
-            None => (client.run(list).await, Ok(Vec::new())),
-            Some(Take { lanes, max, request_id }) => {
-                let (last, lane) = (calls.last().map(|(route, _)| *route), ends.last().map(|end| end.lane.as_str()));
-                self.service
-                    .dispatcher
-                    .claim_after(list, last, lane, &profile(who, lanes.clone()), *max, *request_id)
-                    .await
+        let lane = ends.last().map(|end| end.lane.as_str());
+        let send = |along: Ends| async move {
+            match take {
+                None => (self.operations().client().run(along.list).await, Ok(Vec::new())),
+                Some(Take { lanes, max, request_id }) => {
+                    let profile = profile(who, lanes.clone());
+                    self.service.dispatcher.claim_after(along.list, along.last, lane, &profile, *max, *request_id).await
+                }
             }
         };
+        let (ends, claimed) = self.service.engine.finish(ends.iter().map(|end| completion(end)).collect(), send).await;
         let tasks = claimed.unwrap_or_else(|error| {
             tracing::debug!(%error, "a claim that went along with results failed");
             Vec::new()
         });
-        let answers = calls.iter().zip(asked).map(|((_, call), one)| {
-            let reply = answers.take(one);
-            if let Ok(CompleteExecutionReply::Completed) = reply {
-                carried.completed(call);
-            }
-            reply.map(|_| ()).map_err(SdkError::from)
-        });
-        Ok(Finished { ends: answers.collect(), tasks: tasks.into_iter().map(Claim::from).collect() })
+        let ends = ends.into_iter().map(|end| end.map(|_| ()).map_err(SdkError::from)).collect();
+        Ok(Finished { ends, tasks: tasks.into_iter().map(Claim::from).collect() })
     }
 
     async fn fail(&self, lease: LeaseRef, failing: &Failing) -> Result<FailOutcome, SdkError> {

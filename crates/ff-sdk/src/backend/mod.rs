@@ -54,6 +54,7 @@ pub use direct::Direct;
 pub use direct_waits::KeyPlaces;
 #[cfg(feature = "embedded")]
 pub(crate) use direct_waits::waitpoints_error;
+pub use ff_engine::fleet::Standing;
 pub use flows::{ChildPage, ChildrenWait, Flows};
 #[cfg(feature = "http")]
 pub use http::Http;
@@ -180,20 +181,6 @@ pub struct Registered {
     pub heartbeat: Duration,
     /// The partition counts of the store.
     pub partitions: PartitionConfig,
-}
-
-/// Where a registration stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// It is alive.
-    Known {
-        /// An operator asked the worker to take nothing new.
-        draining: bool,
-    },
-    /// It ran out or was removed.
-    Unknown,
-    /// Another process has it now.
-    Replaced,
 }
 
 /// What a failing worker says.

@@ -16,15 +16,15 @@ use ff_api::workers::{
 use ff_core::contracts::ClaimGrant;
 use ff_core::error_code::ErrorCode;
 use ff_core::types::ExecutionId;
+use ff_engine::fleet::{ClaimWish, Ends, Worker};
 use ff_script::Answers;
-use ff_script::generated::{RegisterWorker, RenewLease, RenewLeaseReply, Role, Task};
+use ff_script::generated::{RegisterWorker, RenewLeaseReply, Role, Task};
 use uuid::Uuid;
 
 use super::children::complete_children;
 use crate::access::Caller;
 use crate::app::{App, JsonAnswer, Name};
 use crate::body::Body;
-use crate::fleet::{ClaimWish, Ends, Worker};
 use crate::openapi::Described;
 use crate::problem::{Answer, Problem};
 
@@ -121,40 +121,26 @@ async fn heartbeat(
 ) -> JsonAnswer<HeartbeatAnswer> {
     let worker = app.fleet.worker(&instance, body.incarnation).await?;
     let mut answers: Vec<Option<LeaseAnswer>> = Vec::new();
-    let (mut places, mut renewals) = (Vec::new(), Vec::new());
-    let client = app.operations.client();
+    let (mut places, mut leases) = (Vec::new(), Vec::new());
     for (index, lease) in body.renew.unwrap_or_default().into_iter().enumerate() {
         let execution_id = lease.execution_id;
         // One that is not the caller's to renew is refused alone.
         answers.push(match app.check_fence(&caller, execution_id, lease.lease_id).await {
             Ok(()) => {
                 places.push(index);
-                renewals.push((client.route_of(&execution_id), RenewLease::new(execution_id, lease.fence())));
+                leases.push((execution_id, lease.fence()));
                 None
             }
             Err(problem) => Some(refused(&app, execution_id, &problem)),
         });
     }
-    let replies = client.call_all(&renewals).await;
-    for ((index, (_, renewal)), reply) in places.into_iter().zip(renewals).zip(replies) {
-        let (execution_id, lease) = (renewal.execution_id, renewal.fence.lease_id);
-        answers[index] = Some(match reply.map_err(Problem::from) {
+    let replies = app.fleet.renew(&worker, &leases).await;
+    for ((index, (execution_id, _)), reply) in places.into_iter().zip(leases).zip(replies) {
+        answers[index] = Some(match reply {
             Ok(RenewLeaseReply::Renewed { lease_expires_at, cancel_requested, yield_requested }) => {
-                app.fleet.holds(&worker, lease, lease_expires_at);
-                LeaseAnswer::Renewed(LeaseRenewed {
-                    execution_id,
-                    lease_expires_at,
-                    cancel_requested,
-                    // A drain is known here before the leases hear of it.
-                    yield_requested: yield_requested || worker.is_draining(),
-                })
+                LeaseAnswer::Renewed(LeaseRenewed { execution_id, lease_expires_at, cancel_requested, yield_requested })
             }
-            Err(problem) => {
-                if !problem.is_retryable() {
-                    app.fleet.ended(lease);
-                }
-                refused(&app, execution_id, &problem)
-            }
+            Err(problem) => refused(&app, execution_id, &problem.into()),
         });
     }
     Ok(Json(HeartbeatAnswer { leases: answers.into_iter().flatten().collect(), draining: worker.is_draining() }))
@@ -255,8 +241,7 @@ async fn consume(State(app): State<App>, Name(instance): Name, Body(body): Body<
     let worker = app.fleet.worker(&instance, body.incarnation).await?;
     let profile = worker.profile(None, body.lease_ttl_ms.unwrap_or(LEASE_TTL_MS))?;
     let request_id = body.request_id.unwrap_or_else(Uuid::now_v7);
-    let mut task = app.fleet.consume(&worker, &profile, body.execution_id, body.grant_id, request_id).await?;
-    app.fleet.holds(&worker, task.lease_id, task.lease_expires_at);
+    let mut task = app.fleet.take_up(&worker, &profile, body.execution_id, body.grant_id, request_id).await?;
     app.operations.complete_resume(&mut task).await?;
     complete_children(&app, &mut task).await?;
     Ok(Json(Consumed { task: task.into() }))

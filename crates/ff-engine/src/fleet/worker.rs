@@ -4,18 +4,18 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use ff_api::Problem;
 use ff_core::error::{ConflictKind, Detail, EngineError, Refused};
 use ff_core::error_code::ErrorCode;
 use ff_core::types::{ExecutionId, LeaseId, TimestampMs};
-use ff_engine::dispatch::Profile;
 use ff_script::generated::{self, RegisterWorker, WorkerState};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{CUT_OFF, lock};
-use crate::problem::{Answer, Problem};
+use super::{Answer, CUT_OFF, lock};
+use crate::dispatch::Profile;
 
 /// Claims a worker may repeat after a lost reply.
 const REQUESTS_KEPT: usize = 64;
@@ -44,7 +44,7 @@ struct Facts {
     capabilities: Vec<String>,
     slots: usize,
     incarnation: Option<Uuid>,
-    /// Who registered it; nobody in particular without authentication.
+    /// The principal that registered it; `None` without authentication.
     owner: Option<String>,
     draining: bool,
     ended: bool,
@@ -102,7 +102,7 @@ pub(super) struct Reserved {
 
 impl Worker {
     /// A worker as it just registered.
-    pub fn new(registration: &RegisterWorker, registered_for: Duration) -> Self {
+    pub(super) fn new(registration: &RegisterWorker, registered_for: Duration) -> Self {
         let facts = Facts {
             worker_id: registration.worker_id.clone(),
             namespace: registration.namespace.clone(),
@@ -135,7 +135,7 @@ impl Worker {
     }
 
     /// A worker that registered with another server, or with this one before it started anew.
-    pub fn adopted(found: &generated::Worker, registered_for: Duration) -> Self {
+    pub(super) fn adopted(found: &generated::Worker, registered_for: Duration) -> Self {
         let registration = RegisterWorker {
             capabilities: found.capabilities.clone(),
             incarnation: found.incarnation,
@@ -157,7 +157,7 @@ impl Worker {
     }
 
     /// Replaces what it serves. A new process starts with empty hands: leases of the old one run out by themselves.
-    pub fn replace(&self, registration: &RegisterWorker) {
+    pub(super) fn replace(&self, registration: &RegisterWorker) {
         let mut facts = self.facts();
         let another = registration.incarnation.is_some() && registration.incarnation != facts.incarnation;
         facts.worker_id.clone_from(&registration.worker_id);
@@ -179,7 +179,7 @@ impl Worker {
     }
 
     /// True when another incarnation may take its place: its poll was cut off and nothing was heard of it since.
-    pub async fn gone_for_good(&self, newcomer: Option<Uuid>) -> bool {
+    pub(super) async fn gone_for_good(&self, newcomer: Option<Uuid>) -> bool {
         let (cut_off, incarnation) = {
             let facts = self.facts();
             (facts.cut_off, facts.incarnation)
@@ -189,24 +189,27 @@ impl Worker {
         self.facts().cut_off == Some(cut_off)
     }
 
-    /// Who registered it; nobody in particular without authentication.
+    /// The principal that registered it; `None` without authentication.
+    #[must_use]
     pub fn owner(&self) -> Option<String> {
         self.facts().owner.clone()
     }
 
     /// The namespace it works in.
+    #[must_use]
     pub fn namespace(&self) -> String {
         self.facts().namespace.clone()
     }
 
     /// False when it fell silent.
+    #[must_use]
     pub fn is_registered(&self) -> bool {
         let facts = self.facts();
         !facts.ended && (facts.polls > 0 || facts.last_word.elapsed() < self.registered_for)
     }
 
     /// It said something; another incarnation of it must not.
-    pub fn touch(&self, incarnation: Option<Uuid>) -> Answer<()> {
+    pub(super) fn touch(&self, incarnation: Option<Uuid>) -> Answer<()> {
         let mut facts = self.facts();
         if incarnation.is_some() && facts.incarnation.is_some() && incarnation != facts.incarnation {
             let detail = Detail::from_iter([("instance".to_owned(), self.instance.clone())]);
@@ -218,30 +221,31 @@ impl Worker {
     }
 
     /// Counts as heard of at the next heartbeat.
-    pub fn hear(&self) {
+    pub(super) fn hear(&self) {
         self.facts().heard = true;
     }
 
     /// True once for each heartbeat it has earned.
-    pub fn take_heard(&self) -> bool {
+    pub(super) fn take_heard(&self) -> bool {
         let mut facts = self.facts();
         std::mem::take(&mut facts.heard) || facts.polls > 0
     }
 
     /// The process that registered.
+    #[must_use]
     pub fn incarnation(&self) -> Option<Uuid> {
         self.facts().incarnation
     }
 
     /// The incarnation that may be vouched for: it is registered, and its last word was not cut off.
-    pub fn lives(&self) -> Option<Uuid> {
+    pub(super) fn lives(&self) -> Option<Uuid> {
         let alive = self.is_registered();
         let facts = self.facts();
         facts.incarnation.filter(|_| alive && facts.cut_off.is_none())
     }
 
     /// It takes nothing new while this is set.
-    pub fn set_draining(&self, draining: bool) {
+    pub(super) fn set_draining(&self, draining: bool) {
         let before = std::mem::replace(&mut self.facts().draining, draining);
         if before != draining {
             self.freed.notify_waiters();
@@ -297,6 +301,7 @@ impl Worker {
     }
 
     /// True while an operator drains it.
+    #[must_use]
     pub fn is_draining(&self) -> bool {
         self.facts().draining
     }
@@ -314,7 +319,7 @@ impl Worker {
         self.changed.notify_waiters();
     }
 
-    /// As the scheduler sees it, for these of its lanes.
+    /// As the dispatcher sees it, for these of its lanes.
     pub fn profile(&self, lanes: Option<Vec<String>>, lease_ttl_ms: i64) -> Answer<Profile> {
         let facts = self.facts();
         let lanes = match lanes {
@@ -417,7 +422,7 @@ impl Worker {
         facts.polls += 1;
         let (serial, superseded) = (facts.serial, CancellationToken::new());
         if facts.ended {
-            // Whoever ended the registration did not see this claim: it is over before it begins.
+            // The end of the registration did not see this claim: it is over before it begins.
             superseded.cancel();
         }
         facts.requests.push_back((request_id, Seen::Waiting { serial, superseded: superseded.clone() }));

@@ -3,19 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ff_core::types::{AttemptId, ExecutionId};
-use ff_engine::dispatch::{Dispatcher, Profile};
-use ff_engine::operations::LeaseRequest;
-use ff_script::client::Asked;
-use ff_script::generated::{ConsumeGrant, ConsumeGrantReply, Task};
-use ff_script::{Answers, Call, Client, List, Route};
+use ff_api::Problem;
+use ff_core::types::ExecutionId;
+use ff_script::Answers;
+use ff_script::generated::Task;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::Fleet;
+use super::finishing::Ends;
 use super::worker::{Begun, Poll, Worker};
-use crate::problem::{Answer, Problem};
+use super::{Answer, Fleet};
+use crate::dispatch::{Dispatcher, Profile};
 
 /// What a claim asks for.
 pub struct ClaimWish {
@@ -29,37 +28,17 @@ pub struct ClaimWish {
     pub request_id: Uuid,
 }
 
-/// Operations that end leases.
-#[derive(Default)]
-pub struct Ends {
-    /// The operations.
-    pub list: List,
-    /// How many there are.
-    pub count: usize,
-    /// Where the last one ends.
-    pub last: Option<Route>,
-}
-
-impl Ends {
-    /// Adds one.
-    pub fn add<C: Call>(&mut self, client: &Client, route: Route, call: &C) -> Asked<C> {
-        self.count += 1;
-        self.last = Some(route);
-        self.list.add(client, route, call)
-    }
-}
-
 impl Fleet {
     /// Tasks for a worker. Its caller may go away at any time: what it has not been given goes to someone else.
     ///
     /// `still_may` is asked when tasks have come: a caller it refuses gets none of them.
-    pub async fn claim(
+    pub async fn claim<E: From<Problem>>(
         &self,
         worker: &Arc<Worker>,
         wish: ClaimWish,
         stop: &CancellationToken,
-        still_may: impl Future<Output = Answer<()>>,
-    ) -> Answer<Vec<Task>> {
+        still_may: impl Future<Output = Result<(), E>>,
+    ) -> Result<Vec<Task>, E> {
         let mut poll = match self.begin(worker, wish.request_id).await? {
             Ok(poll) => poll,
             Err(before) => return Ok(before),
@@ -70,18 +49,18 @@ impl Fleet {
 
     /// Runs operations that end leases of a worker and claims for it, in the same call of the store. They are answered whatever becomes of
     /// the claim, which never waits.
-    pub async fn claim_after(
+    pub async fn claim_after<E: From<Problem>>(
         &self,
         worker: &Arc<Worker>,
         wish: ClaimWish,
         ends: Ends,
-        still_may: impl Future<Output = Answer<()>>,
-    ) -> (Answers, Answer<Vec<Task>>) {
+        still_may: impl Future<Output = Result<(), E>>,
+    ) -> (Answers, Result<Vec<Task>, E>) {
         let Ends { list, count, last } = ends;
         let poll = match self.begin(worker, wish.request_id).await {
             Ok(Ok(poll)) => poll,
             Ok(Err(before)) => return (self.operations.client().run(list).await, Ok(before)),
-            Err(problem) => return (self.operations.client().run(list).await, Err(problem)),
+            Err(problem) => return (self.operations.client().run(list).await, Err(problem.into())),
         };
         let Some(reserved) = worker.reserve(wish.max, count) else {
             poll.answer(Vec::new());
@@ -91,7 +70,7 @@ impl Fleet {
             self.dispatcher.claim_after(list, last, None, &wish.profile, reserved.count, poll.kept_as).await;
         let tasks = match claimed {
             Ok(tasks) => self.hand_out(worker, poll, tasks, still_may).await,
-            Err(error) => Err(error.into()),
+            Err(error) => Err(Problem::from(error).into()),
         };
         (ended, tasks)
     }
@@ -124,13 +103,13 @@ impl Fleet {
     }
 
     /// Hands tasks to the worker, if its caller still may have them.
-    async fn hand_out(
+    async fn hand_out<E>(
         &self,
         worker: &Arc<Worker>,
         poll: Poll,
         tasks: Vec<Task>,
-        still_may: impl Future<Output = Answer<()>>,
-    ) -> Answer<Vec<Task>> {
+        still_may: impl Future<Output = Result<(), E>>,
+    ) -> Result<Vec<Task>, E> {
         let tasks = if tasks.is_empty() {
             tasks
         } else {
@@ -191,7 +170,7 @@ impl Fleet {
                     // back: what comes now is kept under another.
                     poll.kept_as = Uuid::now_v7();
                 }
-                // Whoever drains takes nothing new; the next round waits without asking for work.
+                // A worker that drains takes nothing new; the next round waits without asking for work.
                 () = worker.drained() => {}
                 () = over => return Ok(Vec::new()),
             }
@@ -201,7 +180,7 @@ impl Fleet {
     /// An execution an operator handed to this worker.
     async fn take_granted(&self, worker: &Worker, wish: &ClaimWish, poll: &Poll) -> Answer<Option<Task>> {
         while let Some((execution_id, grant_id)) = worker.next_grant() {
-            match self.consume(worker, &wish.profile, execution_id, grant_id, poll.kept_as).await {
+            match self.consume(&wish.profile, execution_id, grant_id, poll.kept_as).await {
                 Ok(task) => return Ok(Some(task)),
                 Err(problem) if problem.is_retryable() => return Err(problem),
                 Err(problem) => {
@@ -212,31 +191,29 @@ impl Fleet {
         Ok(None)
     }
 
-    /// Turns a grant into a lease of this worker.
-    pub async fn consume(
+    /// Turns a grant into a lease of a worker, without counting it against its slots.
+    async fn consume(
         &self,
-        worker: &Worker,
         profile: &Profile,
         execution_id: ExecutionId,
         grant_id: Uuid,
         request_id: Uuid,
     ) -> Answer<Task> {
-        let call = ConsumeGrant {
-            // What is kept was noted with the grant.
-            keep: None,
-            attempt_id: AttemptId::mint(),
-            capabilities: profile.capabilities.clone(),
-            execution_id,
-            grant_id,
-            instance: worker.instance.clone(),
-            lease_id: LeaseRequest(request_id).of_grant(&execution_id),
-            lease_ttl_ms: profile.lease_ttl_ms,
-            worker_id: profile.worker_id.clone(),
-        };
-        let client = self.operations.client();
-        let reply = client.call(client.route_of(&execution_id), &call).await;
-        match reply.map_err(|error| Problem::from(error).about(execution_id))? {
-            ConsumeGrantReply::Claimed { task } | ConsumeGrantReply::Replayed { task } => Ok(task),
-        }
+        let task = self.operations.consume_grant(profile, execution_id, grant_id, request_id).await;
+        task.map_err(|error| Problem::from(error).about(execution_id))
+    }
+
+    /// Turns a grant into a lease of this worker.
+    pub async fn take_up(
+        &self,
+        worker: &Arc<Worker>,
+        profile: &Profile,
+        execution_id: ExecutionId,
+        grant_id: Uuid,
+        request_id: Uuid,
+    ) -> Answer<Task> {
+        let task = self.consume(profile, execution_id, grant_id, request_id).await?;
+        self.holds(worker, task.lease_id, task.lease_expires_at);
+        Ok(task)
     }
 }

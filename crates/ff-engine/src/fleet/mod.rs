@@ -4,30 +4,35 @@
 //! a worker from the store at its first word and looks up its leases before its first claim.
 
 mod claiming;
+mod finishing;
+mod presence;
 mod worker;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ff_core::error::{ConflictKind, EngineError, Refused};
-use ff_core::error_code::ErrorCode;
-use ff_core::types::{LeaseId, TimestampMs};
-use ff_engine::Operations;
-use ff_engine::dispatch::Dispatcher;
-use ff_engine::operations::LeaseRequest;
-use ff_script::generated::{FindLeases, FindLeasesReply, RegisterWorker, RegisterWorkerReply, Task};
+use ff_api::Problem;
+use ff_core::error::EngineError;
+use ff_core::types::{ExecutionId, LeaseId, TimestampMs};
+use ff_script::generated::{
+    Fence, FindLeases, FindLeasesReply, RegisterWorker, RegisterWorkerReply, RenewLeaseReply, Task,
+};
 use ff_script::{Error, Route, Wake};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::problem::{Answer, Problem};
-use crate::times::Times;
+use crate::dispatch::Dispatcher;
+use crate::operations::{LeaseRequest, Operations};
 
-pub use claiming::{ClaimWish, Ends};
+pub use claiming::ClaimWish;
+pub use finishing::{End, Ends};
+pub use presence::Standing;
 pub use worker::Worker;
+
+type Answer<T> = Result<T, Problem>;
 
 /// How long a worker whose poll was cut off may stay silent before another incarnation may take its place.
 const CUT_OFF: Duration = Duration::from_millis(500);
@@ -50,12 +55,16 @@ pub struct Fleet {
     /// Who holds a lease, so that a finished task frees its worker's slot.
     holders: Mutex<HashMap<LeaseId, Arc<Worker>>>,
     started: Instant,
-    times: Times,
+    times: FleetTimes,
 }
 
-fn is_in_use(error: &Error) -> bool {
-    let in_use = |refused: &Refused| refused.code == ErrorCode::InstanceInUse;
-    matches!(error, Error::Engine(EngineError::Conflict(ConflictKind::Refused(refused))) if in_use(refused))
+/// How long a fleet waits for its workers.
+#[derive(Clone, Copy, Debug)]
+pub struct FleetTimes {
+    /// A registration counts this long after the worker's last word. The store keeps it as long as the library says.
+    pub registered: Duration,
+    /// The liveness of all workers is written this often.
+    pub beat: Duration,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -63,8 +72,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Fleet {
-    /// Nobody yet.
-    pub fn new(operations: Operations, dispatcher: Dispatcher, times: Times) -> Self {
+    /// A fleet without workers.
+    #[must_use]
+    pub fn new(operations: Operations, dispatcher: Dispatcher, times: FleetTimes) -> Self {
         Self {
             operations,
             dispatcher,
@@ -81,18 +91,12 @@ impl Fleet {
         if let Some(worker) = &known {
             registration.take_over = worker.gone_for_good(registration.incarnation).await.then_some(true);
         }
-        let registered = match self.operations.register_worker(registration.clone()).await {
-            Err(error) if is_in_use(&error) && Self::is_gone(known.as_ref(), registration.incarnation).await => {
-                registration.take_over = Some(true);
-                self.operations.register_worker(registration.clone()).await
-            }
-            Err(error) if is_in_use(&error) && self.is_ghost(&registration.instance, known.as_ref()).await? => {
-                registration.take_over = Some(true);
-                self.operations.register_worker(registration.clone()).await
-            }
-            answer => answer,
+        let (instance, incarnation) = (registration.instance.clone(), registration.incarnation);
+        let is_gone = async {
+            Ok(Self::is_gone(known.as_ref(), incarnation).await || self.is_ghost(&instance, known.as_ref()).await?)
         };
-        let RegisterWorkerReply::Registered { heartbeat_ms, expires_at, .. } = registered?;
+        let registered = self.operations.register_or_take_over(registration.clone(), is_gone).await?;
+        let RegisterWorkerReply::Registered { heartbeat_ms, expires_at, .. } = registered;
         match known {
             Some(worker) => worker.replace(&registration),
             None => {
@@ -118,7 +122,7 @@ impl Fleet {
     /// True when nobody answers for a registration that this server does not answer for itself.
     ///
     /// A server that has just started does not know its workers yet: it waits for their next word before it calls one a ghost.
-    async fn is_ghost(&self, instance: &str, known: Option<&Arc<Worker>>) -> Answer<bool> {
+    async fn is_ghost(&self, instance: &str, known: Option<&Arc<Worker>>) -> Result<bool, Error> {
         if known.is_some_and(|worker| worker.is_registered()) || self.started.elapsed() < ADOPTED_AFTER {
             return Ok(false);
         }
@@ -147,9 +151,7 @@ impl Fleet {
         // The end of a process is seen a moment after it.
         tokio::time::sleep(BEFORE_ANSWERING).await;
         let Some(incarnation) = self.known(instance).and_then(|worker| worker.lives()) else { return };
-        if let Err(error) = self.operations.answer_challenge(instance, incarnation, nonce).await {
-            tracing::warn!(%error, instance, "a challenge of a worker's instance id could not be answered");
-        }
+        self.operations.answer_for(instance, incarnation, nonce).await;
     }
 
     async fn replaced(&self, instance: &str) {
@@ -230,7 +232,28 @@ impl Fleet {
         lock(&self.holders).insert(lease, Arc::clone(worker));
     }
 
+    /// Renews leases of a worker, in one call per partition; one answer for each, in order.
+    pub async fn renew(&self, worker: &Arc<Worker>, leases: &[(ExecutionId, Fence)]) -> Vec<Answer<RenewLeaseReply>> {
+        let replies = self.operations.renew_all(leases).await;
+        let noted = leases.iter().zip(replies).map(|((_, fence), reply)| match reply.map_err(Problem::from) {
+            Ok(RenewLeaseReply::Renewed { lease_expires_at, cancel_requested, yield_requested }) => {
+                self.holds(worker, fence.lease_id, lease_expires_at);
+                // A drain is known here before the leases hear of it.
+                let yield_requested = yield_requested || worker.is_draining();
+                Ok(RenewLeaseReply::Renewed { lease_expires_at, cancel_requested, yield_requested })
+            }
+            Err(problem) => {
+                if !problem.is_retryable() {
+                    self.ended(fence.lease_id);
+                }
+                Err(problem)
+            }
+        });
+        noted.collect()
+    }
+
     /// The worker that holds a lease, as far as this server knows.
+    #[must_use]
     pub fn holder(&self, lease: LeaseId) -> Option<Arc<Worker>> {
         lock(&self.holders).get(&lease).cloned()
     }
