@@ -1,11 +1,13 @@
 //! Flows: executions with edges between them.
 
 use ff_core::types::{ExecutionId, FlowId};
-use ff_script::generated::{BudgetRef, EdgeOn, FlowState, Inbound, OnMemberFailure, Retry};
+use ff_script::generated::{BudgetRef, CancelPolicy, EdgeOn, FlowState, Inbound, MemberState, OnMemberFailure, Retry};
 use serde::{Deserialize, Serialize};
 
 use crate::access::PUT_IN;
+use crate::graph::Flow;
 use crate::operation::{BATCH_BODY, operations};
+use crate::parts;
 use crate::submission::submission;
 #[cfg(feature = "openapi")]
 use crate::{
@@ -168,6 +170,110 @@ pub struct FlowSubmitted {
     pub members: Vec<MemberId>,
 }
 
+/// What is added to a flow.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", schema(as = AddMembersBody))]
+pub struct MembersBody {
+    /// The members.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub members: Option<Vec<MemberBody>>,
+    /// The edges into them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub edges: Option<Vec<EdgeBody>>,
+}
+
+/// The members that were added.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct AddedMembers {
+    /// The flow.
+    pub flow_id: FlowId,
+    /// The members.
+    pub members: Vec<AddedMember>,
+}
+
+/// A member that was added.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct AddedMember {
+    /// Its name in the flow.
+    pub key: String,
+    /// The execution.
+    pub execution_id: ExecutionId,
+    /// Where it stands.
+    pub state: MemberState,
+    /// The same member had been added before.
+    pub duplicate: bool,
+}
+
+/// Edges to add.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", schema(as = AddEdgesBody))]
+pub struct EdgesBody {
+    /// The edges.
+    pub edges: Vec<EdgeBody>,
+}
+
+/// The edges were added.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct AddedEdges {
+    /// The flow.
+    pub flow_id: FlowId,
+    /// How many were new.
+    pub added: i64,
+}
+
+/// A flow is released.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct SealBody {}
+
+/// A flow is to end.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", schema(as = CancelFlowBody))]
+pub struct CancelFlowBody {
+    /// Why, for people.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<vocabulary::Reason>))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What happens to running members; the default is that they are cancelled, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<CancelPolicy>,
+    /// Returns when the flow has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait: Option<bool>,
+}
+
+/// What became of a flow that was to end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct FlowCancelled {
+    /// What happened.
+    pub outcome: FlowCancelOutcome,
+    /// The flow.
+    #[serde(flatten)]
+    pub flow: Flow,
+}
+
+/// What cancelling a flow did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum FlowCancelOutcome {
+    /// Nothing of it can be claimed any more.
+    Cancelled,
+    /// It had ended, or was stopped, before.
+    Already,
+}
+
 /// The codes that members and edges fail with.
 pub const GRAPH: &[&str] = &[
     "execution_not_found",
@@ -192,4 +298,39 @@ operations! {
     returns FlowSubmitted: (status = 201, description = "It is new.", body = FlowSubmitted), (status = 200, description = "It was there already: the same id or key with the same body.", body = FlowSubmitted);
     status |submitted| if submitted.duplicate { 200 } else { 201 };
     fails GRAPH;
+
+    /// Adds members with the edges into them: none can start before its edges count.
+    AddMembers flow_add_members: post "/v1/flows/{flow}/members", PUT_IN;
+    at (parts::Flow);
+    takes MembersBody, up to BATCH_BODY;
+    returns AddedMembers: (status = 200, body = AddedMembers);
+    fails &[
+        "flow_not_found", "flow_terminal", "execution_not_found", "idempotency_conflict", "lane_disabled", "lane_full",
+        "capability_invalid", "budget_not_found", "quota_not_found", "cycle_detected", "flow_full", "flow_changed",
+        "member_started",
+    ];
+
+    /// Adds edges between members that are there; what has started takes no more.
+    AddEdges flow_add_edges: post "/v1/flows/{flow}/edges", PUT_IN;
+    at (parts::Flow);
+    takes EdgesBody, up to BATCH_BODY;
+    returns AddedEdges: (status = 200, body = AddedEdges);
+    fails &[
+        "flow_not_found", "flow_terminal", "flow_changed", "member_started", "cycle_detected", "idempotency_conflict",
+    ];
+
+    /// Releases the members held so far.
+    SealFlow flow_seal: post "/v1/flows/{flow}/seal", PUT_IN;
+    at (parts::Flow);
+    takes SealBody;
+    returns Flow: (status = 200, body = Flow);
+    fails &["flow_not_found"];
+
+    /// When this answers, nothing of the flow can be claimed any more. With `wait` it answers when the flow has ended, or with
+    /// 202 and how it stands.
+    CancelFlow flow_cancel: post "/v1/flows/{flow}/cancel", PUT_IN;
+    at (parts::Flow);
+    takes CancelFlowBody;
+    returns FlowCancelled: (status = 200, body = FlowCancelled), (status = 202, description = "It has not ended within the time a request may wait.", body = FlowCancelled);
+    fails &["flow_not_found"];
 }

@@ -8,6 +8,7 @@ pub mod claims;
 mod condition;
 pub mod executions;
 pub mod flows;
+pub mod graph;
 mod invalid;
 pub mod operation;
 pub mod page;
@@ -34,7 +35,9 @@ pub fn operations() -> impl Iterator<Item = &'static operation::Declared> {
     [
         claims::OPERATIONS,
         executions::OPERATIONS,
+        children::OPERATIONS,
         flows::OPERATIONS,
+        graph::OPERATIONS,
         results::OPERATIONS,
         suspensions::OPERATIONS,
         tasks::OPERATIONS,

@@ -1,9 +1,9 @@
 //! Flows and children of an engine in reach.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use ff_api::graph::edges_between;
 use ff_core::EngineError;
 use ff_core::error::ValidationKind;
 use ff_core::types::{ExecutionId, FlowId, SuspensionId};
@@ -15,7 +15,7 @@ use super::LeaseRef;
 use super::direct::{Direct, fence};
 use super::flows::{ChildPage, ChildrenWait, Flows};
 use crate::SdkError;
-use crate::snapshot::{EdgeSnapshot, FlowGraph, FlowPage, FlowSnapshot, MemberSnapshot, SubmittedFlow};
+use crate::snapshot::{FlowGraph, FlowPage, FlowSnapshot, SubmittedFlow};
 
 const PAGE: i64 = 1_000;
 /// How long a cancel that waits for the end may take, as at a server.
@@ -76,22 +76,9 @@ impl Flows for Direct {
 
     async fn flow_graph(&self, id: FlowId) -> Result<FlowGraph, SdkError> {
         let graph = self.flow_operations().graph(id).await?;
-        let members: Vec<MemberSnapshot> = graph.members.into_iter().map(Into::into).collect();
-        let keys: HashMap<ExecutionId, &str> =
-            members.iter().map(|member| (member.execution_id, member.key.as_str())).collect();
-        // An edge whose other end is gone with its retention has nobody to name.
-        let edges = graph.edges.into_iter().filter_map(|edge| {
-            let (from, to) = (keys.get(&edge.from)?, keys.get(&edge.to)?);
-            Some(EdgeSnapshot {
-                from: (*from).to_owned(),
-                to: (*to).to_owned(),
-                on: edge.on,
-                pass_as: edge.pass_as,
-                state: edge.state,
-            })
-        });
-        let edges = edges.collect();
-        Ok(FlowGraph { members, edges })
+        // An edge whose other end is gone with its retention is left out.
+        let edges = edges_between(&graph.members, graph.edges);
+        Ok(FlowGraph { members: graph.members.into_iter().map(Into::into).collect(), edges })
     }
 
     async fn list_flows(

@@ -1,36 +1,27 @@
 //! Flows and children behind `ff server`.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use ff_api::Ask;
-use ff_api::children::Child;
-use ff_api::flows::{EdgeBody, FlowBody, FlowPolicy, MemberBody, SubmitFlow};
+use ff_api::children::{Child, SpawnChildren, WaitChildrenBody, WaitForChildren, WaitedForChildren};
+use ff_api::flows::{CancelFlow, CancelFlowBody, EdgeBody, FlowBody, FlowPolicy, MemberBody, SubmitFlow};
+use ff_api::graph::{FlowQuery, FlowsQuery, GetFlow, GetFlowGraph, ListFlows};
 use ff_api::tasks::{ChildBody, SpawnBody};
-use ff_core::types::{ExecutionId, FlowId, LaneId, Namespace, SuspensionId, TimestampMs};
+use ff_core::types::{ExecutionId, FlowId, SuspensionId};
 use ff_engine::operations::{FlowCursor, FlowFilter, NewChild, NewFlow, NewMember};
-use ff_script::generated::{CancelPolicy, MemberState, NewEdge};
-use reqwest::Method;
-use serde::Deserialize;
-use serde_json::json;
+use ff_script::generated::{CancelPolicy, NewEdge};
 use uuid::Uuid;
 
 use super::LeaseRef;
 use super::flows::{ChildPage, ChildrenWait, Flows};
-use super::http::{Http, Listed, WAIT_MAX, escaped, fence, millis, read, unfit};
+use super::http::{Http, Listed, WAIT_MAX, escaped, unfit};
 use crate::SdkError;
-use crate::snapshot::{ChildSnapshot, EdgeSnapshot, FlowGraph, FlowPage, FlowSnapshot, MemberSnapshot, SubmittedFlow};
-use crate::waits::unexpected;
+use crate::snapshot::{ChildSnapshot, FlowGraph, FlowPage, FlowSnapshot, SubmittedFlow};
 
 const PAGE: usize = 1_000;
 /// Children of one request.
 const SPAWN_MAX: usize = 1_000;
-
-/// A word of the engine's, or the refusal of one nobody knows.
-fn word<T: std::str::FromStr>(what: &str, text: &str) -> Result<T, SdkError> {
-    text.parse().map_err(|_| unexpected(&format!("the unknown {what} {text:?}")))
-}
 
 fn member(new: &NewMember) -> Result<MemberBody, ff_api::Invalid> {
     let (body, kind) = MemberBody::of(new.fields.clone())?;
@@ -75,118 +66,6 @@ fn child(new: &NewChild) -> Result<ChildBody, ff_api::Invalid> {
     Ok(ChildBody { kind, key: new.key.clone(), parent_close: new.parent_close, ..body })
 }
 
-#[derive(Deserialize)]
-struct SpawnedShape {
-    execution_id: ExecutionId,
-}
-
-#[derive(Deserialize)]
-struct Spawned {
-    children: Vec<SpawnedShape>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum WaitOutcome {
-    Waiting,
-    Ended,
-}
-
-/// Not an enum with a tag: a result would lose its text on the way through one.
-#[derive(Deserialize)]
-struct WaitAnswer {
-    outcome: WaitOutcome,
-    #[serde(default)]
-    open: u64,
-    #[serde(default)]
-    children: Vec<Child>,
-    #[serde(default)]
-    more_children: bool,
-}
-
-#[derive(Deserialize)]
-struct FlowShape {
-    flow_id: FlowId,
-    namespace: Namespace,
-    kind: String,
-    state: String,
-    #[serde(default)]
-    counts: BTreeMap<String, u64>,
-    created_at: TimestampMs,
-    finished_at: Option<TimestampMs>,
-}
-
-impl FlowShape {
-    fn snapshot(self) -> Result<FlowSnapshot, SdkError> {
-        let counts = self.counts.into_iter().map(|(state, count)| Ok((word("state of a member", &state)?, count)));
-        let counts: BTreeMap<MemberState, u64> = counts.collect::<Result<_, SdkError>>()?;
-        Ok(FlowSnapshot {
-            flow_id: self.flow_id,
-            namespace: self.namespace,
-            kind: self.kind,
-            state: word("state of a flow", &self.state)?,
-            counts: counts.into_iter().filter(|(_, count)| *count > 0).collect(),
-            created_at: self.created_at,
-            finished_at: self.finished_at,
-        })
-    }
-}
-
-#[derive(Deserialize)]
-struct MemberShape {
-    key: String,
-    execution_id: ExecutionId,
-    state: String,
-    kind: Option<String>,
-    lane: Option<LaneId>,
-    nested_flow_id: Option<FlowId>,
-}
-
-impl MemberShape {
-    fn member(self) -> Result<MemberSnapshot, SdkError> {
-        Ok(MemberSnapshot {
-            state: word("state of a member", &self.state)?,
-            key: self.key,
-            execution_id: self.execution_id,
-            kind: self.kind,
-            lane: self.lane,
-            flow_id: self.nested_flow_id,
-        })
-    }
-}
-
-#[derive(Deserialize)]
-struct EdgeShape {
-    from: String,
-    to: String,
-    on: String,
-    pass_as: Option<String>,
-    state: String,
-}
-
-#[derive(Deserialize)]
-struct GraphShape {
-    nodes: Vec<MemberShape>,
-    edges: Vec<EdgeShape>,
-}
-
-impl GraphShape {
-    fn graph(self) -> Result<FlowGraph, SdkError> {
-        let members = self.nodes.into_iter().map(MemberShape::member).collect::<Result<_, SdkError>>()?;
-        let edges = self.edges.into_iter().map(|edge| {
-            Ok(EdgeSnapshot {
-                on: word("condition of an edge", &edge.on)?,
-                state: word("state of an edge", &edge.state)?,
-                from: edge.from,
-                to: edge.to,
-                pass_as: edge.pass_as,
-            })
-        });
-        let edges = edges.collect::<Result<_, SdkError>>()?;
-        Ok(FlowGraph { members, edges })
-    }
-}
-
 #[async_trait]
 impl Flows for Http {
     async fn spawn(
@@ -195,7 +74,6 @@ impl Flows for Http {
         children: &[NewChild],
         request_id: Uuid,
     ) -> Result<Vec<ExecutionId>, SdkError> {
-        let path = format!("/v1/tasks/{}/spawn", lease.execution_id);
         let mut ids = Vec::with_capacity(children.len());
         for share in children.chunks(SPAWN_MAX) {
             let place = |at: usize| {
@@ -207,7 +85,8 @@ impl Flows for Http {
             let children = share.iter().enumerate().map(|(at, new)| child(new).map_err(place(at)));
             let children: Vec<ChildBody> = children.collect::<Result<_, _>>().map_err(unfit("spawn"))?;
             let body = SpawnBody { fence: lease.fence(), children, request_id: Some(request_id.to_string()) };
-            let spawned: Spawned = self.post_as(&path, &body).await?;
+            let ask = Ask::<SpawnChildren>::with(lease.execution_id, body);
+            let spawned = self.ask(&ask, Duration::ZERO).await?;
             ids.extend(spawned.children.into_iter().map(|child| child.execution_id));
         }
         Ok(ids)
@@ -219,14 +98,14 @@ impl Flows for Http {
         wait_id: SuspensionId,
         aside: bool,
     ) -> Result<ChildrenWait, SdkError> {
-        let path = format!("/v1/tasks/{}/wait-children", lease.execution_id);
-        let body = json!({ "fence": fence(lease), "request_id": wait_id, "aside": aside });
-        let answer: WaitAnswer = self.post_as(&path, &body).await?;
-        Ok(match answer.outcome {
-            WaitOutcome::Waiting => ChildrenWait::Waiting { open: answer.open },
-            WaitOutcome::Ended => {
-                let children = answer.children.into_iter().map(ChildSnapshot::try_from).collect::<Result<_, _>>()?;
-                ChildrenWait::Ended { children, more: answer.more_children }
+        let request_id = Some(wait_id.to_string());
+        let body = WaitChildrenBody { fence: lease.fence(), aside: Some(aside), request_id };
+        let ask = Ask::<WaitForChildren>::with(lease.execution_id, body);
+        Ok(match self.ask(&ask, Duration::ZERO).await? {
+            WaitedForChildren::Waiting { open } => ChildrenWait::Waiting { open: open.unsigned_abs() },
+            WaitedForChildren::Ended { children, more_children } => {
+                let children = children.into_iter().map(ChildSnapshot::try_from).collect::<Result<_, _>>()?;
+                ChildrenWait::Ended { children, more: more_children }
             }
         })
     }
@@ -247,11 +126,11 @@ impl Flows for Http {
     }
 
     async fn describe_flow(&self, id: FlowId) -> Result<FlowSnapshot, SdkError> {
-        self.get::<FlowShape>(&format!("/v1/flows/{id}")).await?.snapshot()
+        self.flow_within(id, Duration::ZERO).await
     }
 
     async fn flow_graph(&self, id: FlowId) -> Result<FlowGraph, SdkError> {
-        self.get::<GraphShape>(&format!("/v1/flows/{id}/graph")).await?.graph()
+        Ok(self.ask(&Ask::<GetFlowGraph>::at(id), Duration::ZERO).await?.into())
     }
 
     async fn list_flows(
@@ -260,28 +139,23 @@ impl Flows for Http {
         after: Option<FlowCursor>,
         limit: usize,
     ) -> Result<FlowPage, SdkError> {
-        let mut query = vec![format!("limit={limit}")];
-        let mut ask = |name: &str, value: Option<String>| {
-            if let Some(value) = value {
-                query.push(format!("{name}={}", escaped(&value)));
-            }
+        let query = FlowsQuery {
+            namespace: filter.namespace.clone(),
+            kind: filter.kind.clone(),
+            state: filter.state,
+            limit: Some(i64::try_from(limit).unwrap_or(i64::MAX)),
+            cursor: after.map(|cursor| cursor.to_string()),
         };
-        ask("namespace", filter.namespace.clone());
-        ask("kind", filter.kind.clone());
-        ask("state", filter.state.map(|state| state.to_string()));
-        ask("cursor", after.map(|cursor| cursor.to_string()));
-        let page: Listed<FlowShape> = self.get(&format!("/v1/flows?{}", query.join("&"))).await?;
+        let page = self.ask(&Ask::<ListFlows>::by((), query), Duration::ZERO).await?;
         let next = page.next_cursor.map(|cursor| cursor.parse()).transpose()?;
-        Ok(FlowPage { items: page.items.into_iter().map(FlowShape::snapshot).collect::<Result<_, _>>()?, next })
+        Ok(FlowPage { items: page.items.into_iter().map(FlowSnapshot::from).collect(), next })
     }
 
     async fn await_flow(&self, id: FlowId, wait: Duration) -> Result<Option<FlowSnapshot>, SdkError> {
         let until = tokio::time::Instant::now() + wait;
         loop {
             let wait = until.saturating_duration_since(tokio::time::Instant::now()).min(WAIT_MAX);
-            let path = format!("/v1/flows/{id}?wait_ms={}", millis(wait));
-            let (_, body) = self.request(Method::GET, &path, None, wait).await?;
-            let flow = read::<FlowShape>(&path, &body)?.snapshot()?;
+            let flow = self.flow_within(id, wait).await?;
             if flow.has_ended() {
                 return Ok(Some(flow));
             }
@@ -298,14 +172,24 @@ impl Flows for Http {
         reason: &str,
         wait: bool,
     ) -> Result<FlowSnapshot, SdkError> {
-        let body = json!({ "reason": reason, "policy": policy.as_str(), "wait": wait });
+        let body = CancelFlowBody { reason: Some(reason.to_owned()), policy: Some(policy), wait: Some(wait) };
         let limit = if wait { WAIT_MAX } else { Duration::ZERO };
-        self.post::<FlowShape>(&format!("/v1/flows/{id}/cancel"), &body, limit).await?.snapshot()
+        Ok(self.ask(&Ask::<CancelFlow>::with(id, body), limit).await?.flow.into())
+    }
+}
+
+impl Http {
+    /// A flow as it stands, or as soon as it has ended within `wait`.
+    async fn flow_within(&self, id: FlowId, wait: Duration) -> Result<FlowSnapshot, SdkError> {
+        let wait_ms = (!wait.is_zero()).then(|| i64::try_from(wait.as_millis()).unwrap_or(i64::MAX));
+        Ok(self.ask(&Ask::<GetFlow>::by(id, FlowQuery { wait_ms }), wait).await?.flow.into())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::flows::{FlowSpec, MemberSpec};
 

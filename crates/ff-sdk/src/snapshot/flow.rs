@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ff_core::state::Outcome;
 use ff_core::types::{ExecutionId, FlowId, LaneId, Namespace, TimestampMs};
 use ff_engine::operations::FlowCursor;
-use ff_script::generated::{self, EdgeOn, EdgeState, FlowState, MemberState};
+use ff_script::generated::{self, FlowState, MemberState};
 
 use super::Failure;
 
@@ -86,19 +86,7 @@ pub struct MemberSnapshot {
 }
 
 /// An edge between two members, by their keys.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EdgeSnapshot {
-    /// The upstream.
-    pub from: String,
-    /// The downstream.
-    pub to: String,
-    /// What meets it.
-    pub on: EdgeOn,
-    /// The name the upstream's result is passed under.
-    pub pass_as: Option<String>,
-    /// Whether it is met.
-    pub state: EdgeState,
-}
+pub use ff_api::graph::Edge as EdgeSnapshot;
 
 /// One page of flows, newest first; it may be short while more follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,30 +120,49 @@ impl ChildSnapshot {
     }
 }
 
-impl From<generated::Flow> for FlowSnapshot {
-    fn from(flow: generated::Flow) -> Self {
+impl From<ff_api::graph::Flow> for FlowSnapshot {
+    fn from(flow: ff_api::graph::Flow) -> Self {
+        let counts = flow.counts.into_iter().filter(|(_, count)| *count > 0);
         Self {
             flow_id: flow.flow_id,
             namespace: Namespace::new(flow.namespace),
             kind: flow.kind,
             state: flow.state,
-            counts: flow.counts.into_iter().map(|(state, count)| (state, count.unsigned_abs())).collect(),
+            counts: counts.map(|(state, count)| (state, count.unsigned_abs())).collect(),
             created_at: TimestampMs(flow.created_at),
             finished_at: flow.finished_at.map(TimestampMs),
         }
     }
 }
 
-impl From<generated::Member> for MemberSnapshot {
-    fn from(member: generated::Member) -> Self {
+impl From<generated::Flow> for FlowSnapshot {
+    fn from(flow: generated::Flow) -> Self {
+        ff_api::graph::Flow::from(flow).into()
+    }
+}
+
+impl From<ff_api::graph::Member> for MemberSnapshot {
+    fn from(member: ff_api::graph::Member) -> Self {
         Self {
             key: member.key,
             execution_id: member.execution_id,
             state: member.state,
             kind: Some(member.kind),
             lane: Some(LaneId::new(member.lane)),
-            flow_id: member.nested,
+            flow_id: member.nested_flow_id,
         }
+    }
+}
+
+impl From<generated::Member> for MemberSnapshot {
+    fn from(member: generated::Member) -> Self {
+        ff_api::graph::Member::from(member).into()
+    }
+}
+
+impl From<ff_api::graph::FlowGraph> for FlowGraph {
+    fn from(graph: ff_api::graph::FlowGraph) -> Self {
+        Self { members: graph.nodes.into_iter().map(MemberSnapshot::from).collect(), edges: graph.edges }
     }
 }
 

@@ -42,15 +42,6 @@ const ROUTES: &[(&str, &str, Access)] = &[
     ("POST", "/v1/executions/{id}/release", STEER),
     ("POST", "/v1/executions/{id}/revoke-lease", STEER),
     ("POST", "/v1/executions/{id}/reclaim", STEER),
-    // Flows.
-    ("GET", "/v1/flows", FOLLOW),
-    ("GET", "/v1/flows/{flow}", FOLLOW),
-    ("GET", "/v1/flows/{flow}/graph", FOLLOW),
-    ("GET", "/v1/flows/{flow}/members", FOLLOW),
-    ("POST", "/v1/flows/{flow}/members", PUT_IN),
-    ("POST", "/v1/flows/{flow}/edges", PUT_IN),
-    ("POST", "/v1/flows/{flow}/seal", PUT_IN),
-    ("POST", "/v1/flows/{flow}/cancel", PUT_IN),
     // Budgets and quotas.
     ("GET", "/v1/budgets", LOOK),
     ("POST", "/v1/budgets", STEER),
@@ -83,8 +74,6 @@ const ROUTES: &[(&str, &str, Access)] = &[
     ("POST", "/v1/lanes/{name}/disable", STEER),
     // What a worker does with a task.
     ("POST", "/v1/tasks/{id}/frames", WORK),
-    ("POST", "/v1/tasks/{id}/spawn", WORK),
-    ("POST", "/v1/tasks/{id}/wait-children", WORK),
     ("POST", "/v1/tasks/{id}/usage", WORK),
     ("POST", "/v1/tasks/{id}/reserve", WORK),
     ("POST", "/v1/tasks/{id}/settle", WORK),

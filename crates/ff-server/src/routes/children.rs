@@ -3,16 +3,16 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use ff_api::children::Child as ChildShape;
+use ff_api::children::{
+    Child as ChildShape, SpawnChildren, Spawned, SpawnedChild, WaitChildrenBody, WaitForChildren, WaitedForChildren,
+};
 use ff_api::tasks::SpawnBody;
 use ff_api::{Listed, PageQuery};
 use ff_core::types::{ExecutionId, SuspensionId};
-use ff_engine::{NewChild, Spawned, child_id};
+use ff_engine::{NewChild, child_id};
 use ff_script::generated::{Child, Fence, Submission, Task, WaitChildrenReply};
 use ff_script::wire::Wire;
-use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use utoipa::ToSchema;
 use utoipa_axum::routes;
 use uuid::Uuid;
 
@@ -32,45 +32,16 @@ const PAGE: i64 = 1_000;
 const RESULT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 pub fn routes() -> Described {
-    Described::new().with(routes!(spawn)).with(routes!(wait)).with(routes!(children))
+    Described::new().serving::<SpawnChildren, _>(spawn).serving::<WaitForChildren, _>(wait).with(routes!(children))
 }
 
-#[derive(Serialize, ToSchema)]
-#[schema(as = SpawnedChild)]
-struct SpawnedShape {
-    execution_id: ExecutionId,
-    duplicate: bool,
-}
-
-impl From<Spawned> for SpawnedShape {
-    fn from(spawned: Spawned) -> Self {
-        Self { execution_id: spawned.execution_id, duplicate: spawned.duplicate }
-    }
-}
-
-#[derive(Serialize, ToSchema)]
-#[schema(as = Spawned)]
-struct SpawnAnswer {
-    children: Vec<SpawnedShape>,
-}
-
-/// Spawns children in the parent's namespace and lane unless they say others. The same request again answers the same
-/// children; without a request id, the same children under the same lease are the same request.
-#[utoipa::path(
-    post,
-    path = "/v1/tasks/{id}/spawn",
-    params(Id),
-    request_body = SpawnBody,
-    responses((status = 200, body = SpawnAnswer)),
-    extensions(("x-ff-codes" = json!("fence flow_full idempotency_conflict lane_disabled lane_full capability_invalid budget_not_found quota_not_found"))),
-)]
 async fn spawn(
     State(app): State<App>,
     caller: Caller,
     Id(id): Id,
     headers: HeaderMap,
     Body(body): Body<SpawnBody, BATCH>,
-) -> JsonAnswer<SpawnAnswer> {
+) -> JsonAnswer<Spawned> {
     let count = body.children.len();
     if !(1..=SPAWN_MAX).contains(&count) {
         return Err(Problem::invalid("children", format!("must hold 1 to {SPAWN_MAX} items, got {count}")));
@@ -97,7 +68,8 @@ async fn spawn(
     }
     let spawned = app.operations.spawn(id, &fence, children).await.map_err(Problem::from);
     let spawned = settled(&app, id, body.fence, spawned, false)?;
-    Ok(Json(SpawnAnswer { children: spawned.into_iter().map(SpawnedShape::from).collect() }))
+    let shown = |one: ff_engine::Spawned| SpawnedChild { execution_id: one.execution_id, duplicate: one.duplicate };
+    Ok(Json(Spawned { children: spawned.into_iter().map(shown).collect() }))
 }
 
 /// The request that these children under this fence are.
@@ -115,51 +87,22 @@ fn request_under(fence: &Fence, children: &[NewChild]) -> Uuid {
     uuid::Builder::from_custom_bytes(id).into_uuid()
 }
 
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = WaitChildrenBody)]
-struct WaitBody {
-    fence: Fence,
-    /// Lets go of the lease even when all children have ended.
-    aside: Option<bool>,
-    request_id: Option<String>,
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(tag = "outcome", rename_all = "lowercase")]
-#[schema(as = WaitedForChildren)]
-enum Waited {
-    Waiting {
-        /// How many have not ended.
-        open: i64,
-    },
-    Ended {
-        children: Vec<ChildShape>,
-        #[serde(skip_serializing_if = "std::ops::Not::not")]
-        more_children: bool,
-    },
-}
-
-/// Sets the attempt aside until its children have ended; when they have already, the lease stays.
-#[utoipa::path(
-    post,
-    path = "/v1/tasks/{id}/wait-children",
-    params(Id),
-    request_body = WaitBody,
-    responses((status = 200, body = Waited)),
-    extensions(("x-ff-codes" = json!("fence"))),
-)]
-async fn wait(State(app): State<App>, caller: Caller, Id(id): Id, Body(body): Body<WaitBody>) -> JsonAnswer<Waited> {
+async fn wait(
+    State(app): State<App>,
+    caller: Caller,
+    Id(id): Id,
+    Body(body): Body<WaitChildrenBody>,
+) -> JsonAnswer<WaitedForChildren> {
     app.check_fence(&caller, id, body.fence.lease_id).await?;
     let wait_id = SuspensionId::from_uuid(request_of(body.request_id.as_deref()).unwrap_or_else(Uuid::now_v7));
     let reply =
         app.operations.wait_children(id, body.fence, wait_id, body.aside == Some(true)).await.map_err(Problem::from);
     let lets_go = matches!(reply, Ok(WaitChildrenReply::Waiting { .. }));
     Ok(Json(match settled(&app, id, body.fence, reply, lets_go)? {
-        WaitChildrenReply::Waiting { open } => Waited::Waiting { open },
+        WaitChildrenReply::Waiting { open } => WaitedForChildren::Waiting { open },
         WaitChildrenReply::Ended { mut children, more } => {
             let more_children = more && read_on(&app, id, &mut children).await?;
-            Waited::Ended { children: children.into_iter().map(ChildShape::from).collect(), more_children }
+            WaitedForChildren::Ended { children: children.into_iter().map(ChildShape::from).collect(), more_children }
         }
     }))
 }

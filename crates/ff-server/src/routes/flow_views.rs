@@ -4,22 +4,20 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use ff_api::PageQuery;
+use ff_api::graph::{
+    Flow, FlowGraph, FlowQuery, FlowShown, FlowsQuery, GetFlow, GetFlowGraph, ListFlows, ListMembers, Member,
+    edges_between,
+};
+use ff_api::{Listed, PageQuery};
 use ff_core::types::FlowId;
 use ff_engine::FlowFilter;
-use ff_script::generated::{Edge, FlowState, GraphPosition, Member, ReadFlow, ReadFlowReply};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
-use utoipa_axum::routes;
+use ff_script::generated::{self, GraphPosition, ReadFlow, ReadFlowReply};
 
 use crate::access::Caller;
-use crate::app::{App, Flow, JsonAnswer};
-use crate::openapi::{Described, vocabulary};
+use crate::app::{App, Flow as FlowPath, JsonAnswer};
+use crate::openapi::Described;
 use crate::problem::{Answer, Problem};
-use crate::query::{Page, Query, limit_of, number};
-use crate::shape::Listed;
-use crate::shape::flow::{EdgeShape, FlowShape, MemberShape, edges_between};
-use crate::word::word;
+use crate::query::{Page, Query, page_limit};
 
 const WAIT_MAX_MS: i64 = 30_000;
 /// Members and edges of one answer; the graph has them all.
@@ -28,84 +26,27 @@ const EDGES_SHOWN: usize = 10_000;
 
 pub fn routes() -> Described {
     Described::new()
-        .with(routes!(show))
-        // POST of the same path adds to them.
-        .with(routes!(members, super::flows::add_members))
-        .with(routes!(graph))
+        .serving::<ListFlows, _>(list)
+        .serving::<GetFlow, _>(show)
+        .serving::<ListMembers, _>(members)
+        .serving::<GetFlowGraph, _>(graph)
 }
 
-#[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct ListQuery {
-    #[param(value_type = Option<vocabulary::Namespace>)]
-    namespace: Option<String>,
-    #[param(value_type = Option<vocabulary::Kind>)]
-    kind: Option<String>,
-    #[param(value_type = Option<FlowState>)]
-    state: Option<String>,
-    #[param(value_type = Option<i64>, minimum = 1, maximum = 1_000)]
-    limit: Option<String>,
-    cursor: Option<String>,
-}
-
-/// One page, newest first.
-#[utoipa::path(
-    get,
-    path = "/v1/flows",
-    params(ListQuery),
-    responses((status = 200, body = Listed<FlowShape>)),
-)]
-pub async fn list(
-    State(app): State<App>,
-    caller: Caller,
-    Query(query): Query<ListQuery>,
-) -> JsonAnswer<Listed<FlowShape>> {
+async fn list(State(app): State<App>, caller: Caller, Query(query): Query<FlowsQuery>) -> JsonAnswer<Listed<Flow>> {
     caller.check_all_lanes("the list of flows")?;
-    let state: Option<FlowState> = query.state.map(|state| word("state", &state)).transpose()?;
     let cursor = match query.cursor {
         None => None,
         Some(cursor) => Some(cursor.parse().map_err(Problem::from)?),
     };
-    let limit = usize::try_from(limit_of(query.limit.as_deref())?).unwrap_or(1);
-    let filter = FlowFilter { namespace: caller.namespace(query.namespace)?, kind: query.kind, state };
+    let limit = usize::try_from(page_limit(query.limit)?).unwrap_or(1);
+    let filter = FlowFilter { namespace: caller.namespace(query.namespace)?, kind: query.kind, state: query.state };
     let page = app.operations.flows(&filter, cursor, limit).await?;
-    let items = page.items.into_iter().map(FlowShape::from).collect();
+    let items = page.items.into_iter().map(Flow::from).collect();
     Ok(Json(Listed { items, next_cursor: page.next.map(|cursor| cursor.to_string()) }))
 }
 
-#[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-struct ShowQuery {
-    #[param(value_type = Option<i64>, minimum = 0, maximum = 30_000)]
-    wait_ms: Option<String>,
-}
-
-#[derive(Serialize, ToSchema)]
-#[schema(as = FlowShown)]
-struct Shown {
-    #[serde(flatten)]
-    flow: FlowShape,
-    members: Vec<MemberShape>,
-    /// Where the other members begin.
-    members_next_cursor: Option<String>,
-    /// Between the members shown.
-    edges: Vec<EdgeShape>,
-    /// Not every edge out of them was looked at; the graph has them all.
-    edges_omitted: bool,
-}
-
-/// A flow with its first members; waits for its end when asked to.
-#[utoipa::path(
-    get,
-    path = "/v1/flows/{flow}",
-    params(Flow, ShowQuery),
-    responses((status = 200, body = Shown)),
-    extensions(("x-ff-codes" = json!("flow_not_found"))),
-)]
-async fn show(State(app): State<App>, Flow(id): Flow, Query(query): Query<ShowQuery>) -> JsonAnswer<Shown> {
-    let wait_ms = number("wait_ms", query.wait_ms.as_deref())?.unwrap_or(0);
+async fn show(State(app): State<App>, FlowPath(id): FlowPath, Query(query): Query<FlowQuery>) -> JsonAnswer<FlowShown> {
+    let wait_ms = query.wait_ms.unwrap_or(0);
     if !(0..=WAIT_MAX_MS).contains(&wait_ms) {
         return Err(Problem::invalid("wait_ms", format!("must be in 0..={WAIT_MAX_MS}, got {wait_ms}")));
     }
@@ -128,24 +69,24 @@ async fn show(State(app): State<App>, Flow(id): Flow, Query(query): Query<ShowQu
         None => app.operations.flow(id).await.map_err(about)?,
     };
     let tells = flow.completion_webhook.is_some();
-    let mut flow = FlowShape::from(flow);
+    let mut flow = Flow::from(flow);
     if tells {
         flow.webhook = app.operations.webhook_of_flow(id).await.map_err(about)?;
     }
     let first = first_members(&app, id).await.map_err(|problem| problem.about(id))?;
-    Ok(Json(Shown {
+    Ok(Json(FlowShown {
         flow,
         edges: edges_between(&first.members, first.edges),
         edges_omitted: first.edges_omitted,
-        members: first.members.into_iter().map(MemberShape::from).collect(),
+        members: first.members.into_iter().map(Member::from).collect(),
         members_next_cursor: first.next.map(|number| number.to_string()),
     }))
 }
 
 #[derive(Default)]
 struct First {
-    members: Vec<Member>,
-    edges: Vec<Edge>,
+    members: Vec<generated::Member>,
+    edges: Vec<generated::Edge>,
     edges_omitted: bool,
     next: Option<i64>,
 }
@@ -178,49 +119,23 @@ async fn first_members(app: &App, flow_id: FlowId) -> Answer<First> {
     }
 }
 
-/// Members in the order they were added.
-#[utoipa::path(
-    get,
-    path = "/v1/flows/{flow}/members",
-    params(Flow, PageQuery),
-    responses((status = 200, body = Listed<MemberShape>)),
-    extensions(("x-ff-codes" = json!("flow_not_found"))),
-)]
 async fn members(
     State(app): State<App>,
-    Flow(id): Flow,
+    FlowPath(id): FlowPath,
     Query(query): Query<PageQuery>,
-) -> JsonAnswer<Listed<MemberShape>> {
+) -> JsonAnswer<Listed<Member>> {
     let (after, limit) = (query.offset()?, query.limit()?);
     let page = app.operations.members(id, Some(after), limit).await;
     let page = page.map_err(|error| Problem::from(error).about(id))?;
-    let items = page.items.into_iter().map(MemberShape::from).collect();
+    let items = page.items.into_iter().map(Member::from).collect();
     Ok(Json(Listed { items, next_cursor: page.next.map(|number| number.to_string()) }))
 }
 
-#[derive(Serialize, ToSchema)]
-#[schema(as = FlowGraph)]
-struct GraphShape {
-    flow_id: FlowId,
-    state: FlowState,
-    version: i64,
-    nodes: Vec<MemberShape>,
-    edges: Vec<EdgeShape>,
-}
-
-/// Every member and every edge, at one version of the graph.
-#[utoipa::path(
-    get,
-    path = "/v1/flows/{flow}/graph",
-    params(Flow),
-    responses((status = 200, body = GraphShape)),
-    extensions(("x-ff-codes" = json!("flow_not_found flow_changed"))),
-)]
-async fn graph(State(app): State<App>, Flow(id): Flow) -> JsonAnswer<GraphShape> {
+async fn graph(State(app): State<App>, FlowPath(id): FlowPath) -> JsonAnswer<FlowGraph> {
     let about = |error| Problem::from(error).about(id);
     let graph = app.operations.graph(id).await.map_err(about)?;
     let flow = app.operations.flow(id).await.map_err(about)?;
     let edges = edges_between(&graph.members, graph.edges);
-    let nodes = graph.members.into_iter().map(MemberShape::from).collect();
-    Ok(Json(GraphShape { flow_id: id, state: flow.state, version: graph.version, nodes, edges }))
+    let nodes = graph.members.into_iter().map(Member::from).collect();
+    Ok(Json(FlowGraph { flow_id: id, state: flow.state, version: graph.version, nodes, edges }))
 }

@@ -6,25 +6,24 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use ff_api::flows::{EdgeBody, FlowBody, FlowSubmitted, MemberBody, MemberId, SubmitFlow};
-use ff_core::types::{ExecutionId, FlowId};
-use ff_engine::{NewFlow, NewMember, trace_members};
-use ff_script::generated::{
-    self as wire, CancelFlowReply, CancelPolicy, EdgeOn, MemberState, NewEdge, OnMemberFailure,
+use ff_api::flows::{
+    AddEdges, AddMembers, AddedEdges, AddedMember, AddedMembers, CancelFlow, CancelFlowBody, EdgeBody, EdgesBody,
+    FlowBody, FlowCancelOutcome, FlowCancelled, FlowSubmitted, MemberBody, MemberId, MembersBody, SealBody, SealFlow,
+    SubmitFlow,
 };
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
-use utoipa_axum::routes;
+use ff_api::graph::Flow as Shown;
+use ff_core::types::ExecutionId;
+use ff_engine::{NewFlow, NewMember, trace_members};
+use ff_script::generated::{self as wire, CancelFlowReply, CancelPolicy, EdgeOn, NewEdge, OnMemberFailure};
 use uuid::Uuid;
 
 use super::submit::{idempotency_key, trace_of};
 use crate::access::Caller;
 use crate::app::{App, Flow, JsonAnswer};
 use crate::body::{BATCH, Body};
-use crate::openapi::{Described, vocabulary};
+use crate::openapi::Described;
 use crate::payload::bounded;
 use crate::problem::{Answer, Problem};
-use crate::shape::flow::FlowShape;
 use ff_core::limits::{IDEMPOTENCY_KEY_BYTES_MAX, REASON_BYTES_MAX};
 
 /// How long a cancel that waits for the end may take.
@@ -33,10 +32,10 @@ const CANCEL_WAIT: Duration = Duration::from_secs(30);
 pub fn routes() -> Described {
     Described::new()
         .serving::<SubmitFlow, _>(submit)
-        .with(routes!(super::flow_views::list))
-        .with(routes!(add_edges))
-        .with(routes!(seal))
-        .with(routes!(cancel))
+        .serving::<AddMembers, _>(add_members)
+        .serving::<AddEdges, _>(add_edges)
+        .serving::<SealFlow, _>(seal)
+        .serving::<CancelFlow, _>(cancel)
 }
 
 fn new_member(mut body: MemberBody, place: &str, namespace: &str) -> Answer<NewMember> {
@@ -166,41 +165,7 @@ async fn check_members(app: &App, caller: &Caller, members: &[NewMember], defaul
     Ok(())
 }
 
-/// What is added to a flow.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = AddMembersBody)]
-pub struct MembersBody {
-    members: Option<Vec<MemberBody>>,
-    edges: Option<Vec<EdgeBody>>,
-}
-
-/// The members that were added.
-#[derive(Serialize, ToSchema)]
-pub struct AddedMembers {
-    flow_id: FlowId,
-    members: Vec<AddedShape>,
-}
-
-#[derive(Serialize, ToSchema)]
-#[schema(as = AddedMember)]
-struct AddedShape {
-    key: String,
-    execution_id: ExecutionId,
-    state: MemberState,
-    duplicate: bool,
-}
-
-/// Adds members with the edges into them: none can start before its edges count.
-#[utoipa::path(
-    post,
-    path = "/v1/flows/{flow}/members",
-    params(Flow),
-    request_body = MembersBody,
-    responses((status = 200, body = AddedMembers)),
-    extensions(("x-ff-codes" = json!("flow_not_found flow_terminal execution_not_found idempotency_conflict lane_disabled lane_full capability_invalid budget_not_found quota_not_found cycle_detected flow_full flow_changed member_started"))),
-)]
-pub async fn add_members(
+async fn add_members(
     State(app): State<App>,
     caller: Caller,
     Flow(id): Flow,
@@ -221,7 +186,7 @@ pub async fn add_members(
     }
     let added = app.operations.add_members(id, members, edges).await;
     let added = added.map_err(|error| Problem::from(error).about(id))?;
-    let members = added.into_iter().map(|member| AddedShape {
+    let members = added.into_iter().map(|member| AddedMember {
         key: member.key,
         execution_id: member.execution_id,
         state: member.state,
@@ -230,29 +195,6 @@ pub async fn add_members(
     Ok(Json(AddedMembers { flow_id: id, members: members.collect() }))
 }
 
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = AddEdgesBody)]
-struct EdgesBody {
-    edges: Vec<EdgeBody>,
-}
-
-#[derive(Serialize, ToSchema)]
-struct AddedEdges {
-    flow_id: FlowId,
-    /// How many were new.
-    added: i64,
-}
-
-/// Adds edges between members that are there; what has started takes no more.
-#[utoipa::path(
-    post,
-    path = "/v1/flows/{flow}/edges",
-    params(Flow),
-    request_body = EdgesBody,
-    responses((status = 200, body = AddedEdges)),
-    extensions(("x-ff-codes" = json!("flow_not_found flow_terminal flow_changed member_started cycle_detected idempotency_conflict"))),
-)]
 async fn add_edges(
     State(app): State<App>,
     Flow(id): Flow,
@@ -262,58 +204,16 @@ async fn add_edges(
     Ok(Json(AddedEdges { flow_id: id, added: added.map_err(|error| Problem::from(error).about(id))? }))
 }
 
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct SealBody {}
-
-/// Releases the members held so far.
-#[utoipa::path(
-    post,
-    path = "/v1/flows/{flow}/seal",
-    params(Flow),
-    request_body = SealBody,
-    responses((status = 200, body = FlowShape)),
-    extensions(("x-ff-codes" = json!("flow_not_found"))),
-)]
-async fn seal(State(app): State<App>, Flow(id): Flow, Body(SealBody {}): Body<SealBody>) -> JsonAnswer<FlowShape> {
+async fn seal(State(app): State<App>, Flow(id): Flow, Body(SealBody {}): Body<SealBody>) -> JsonAnswer<Shown> {
     let flow = app.operations.seal_flow(id).await.map_err(|error| Problem::from(error).about(id))?;
     Ok(Json(flow.into()))
 }
 
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = CancelFlowBody)]
-struct CancelBody {
-    #[schema(value_type = Option<vocabulary::Reason>)]
-    reason: Option<String>,
-    policy: Option<CancelPolicy>,
-    wait: Option<bool>,
-}
-
-#[derive(Serialize, ToSchema)]
-#[schema(as = FlowCancelled)]
-struct Cancelled {
-    /// `already` when the flow had ended, or was stopped, before.
-    outcome: &'static str,
-    #[serde(flatten)]
-    flow: FlowShape,
-}
-
-/// When this answers, nothing of the flow can be claimed any more. With `wait` it answers when the flow has ended, or with
-/// 202 and how it stands.
-#[utoipa::path(
-    post,
-    path = "/v1/flows/{flow}/cancel",
-    params(Flow),
-    request_body = CancelBody,
-    responses((status = 200, body = Cancelled), (status = 202, description = "It has not ended within the time a request may wait.", body = Cancelled)),
-    extensions(("x-ff-codes" = json!("flow_not_found"))),
-)]
 async fn cancel(
     State(app): State<App>,
     caller: Caller,
     Flow(id): Flow,
-    Body(body): Body<CancelBody>,
+    Body(body): Body<CancelFlowBody>,
 ) -> Answer<Response> {
     bounded("reason", &body.reason, REASON_BYTES_MAX)?;
     let policy = body.policy.unwrap_or(CancelPolicy::CancelAll);
@@ -328,12 +228,12 @@ async fn cancel(
         let reply =
             app.operations.cancel_flow(id, policy, caller.name(), body.reason.as_deref(), true).await.map_err(about)?;
         let (flow, _) = waiting.flow(id, CANCEL_WAIT).await.map_err(about)?;
-        Ok::<_, Problem>(Cancelled { flow: flow.into(), ..cancelled(reply) })
+        Ok::<_, Problem>(FlowCancelled { flow: flow.into(), ..cancelled(reply) })
     };
     let answer = tokio::select! {
         answer = ended => answer?,
-        () = over(&app) => Cancelled {
-            outcome: "cancelled",
+        () = over(&app) => FlowCancelled {
+            outcome: FlowCancelOutcome::Cancelled,
             flow: app.operations.flow(id).await.map_err(about)?.into(),
         },
     };
@@ -349,9 +249,11 @@ async fn over(app: &App) {
     }
 }
 
-fn cancelled(reply: CancelFlowReply) -> Cancelled {
+fn cancelled(reply: CancelFlowReply) -> FlowCancelled {
     match reply {
-        CancelFlowReply::Cancelled { flow, .. } => Cancelled { outcome: "cancelled", flow: flow.into() },
-        CancelFlowReply::Already { flow } => Cancelled { outcome: "already", flow: flow.into() },
+        CancelFlowReply::Cancelled { flow, .. } => {
+            FlowCancelled { outcome: FlowCancelOutcome::Cancelled, flow: flow.into() }
+        }
+        CancelFlowReply::Already { flow } => FlowCancelled { outcome: FlowCancelOutcome::Already, flow: flow.into() },
     }
 }

@@ -52,7 +52,10 @@ EdgeBody = TypedDict(
 
 
 class AddEdgesBody(TypedDict):
+    """Edges to add."""
+
     edges: Sequence[EdgeBody]
+    """The edges."""
 
 
 class BudgetRef(TypedDict):
@@ -255,13 +258,18 @@ class AddMembersBody(TypedDict):
     """What is added to a flow."""
 
     edges: NotRequired[Optional[Sequence[EdgeBody]]]
+    """The edges into them."""
     members: NotRequired[Optional[Sequence[MemberBody]]]
+    """The members."""
 
 
 class AddedEdges(TypedDict):
+    """The edges were added."""
+
     added: int
     """How many were new."""
     flow_id: str
+    """The flow."""
 
 
 MemberState = Literal[
@@ -282,17 +290,25 @@ MemberState = Literal[
 
 
 class AddedMember(TypedDict):
+    """A member that was added."""
+
     duplicate: bool
+    """The same member had been added before."""
     execution_id: str
+    """The execution."""
     key: str
+    """Its name in the flow."""
     state: MemberState
+    """Where it stands."""
 
 
 class AddedMembers(TypedDict):
     """The members that were added."""
 
     flow_id: str
+    """The flow."""
     members: List[AddedMember]
+    """The members."""
 
 
 class AppendedFrames(TypedDict):
@@ -724,9 +740,14 @@ CancelPolicy = Literal["cancel_all", "cancel_pending", "let_active_finish"]
 
 
 class CancelFlowBody(TypedDict):
+    """A flow is to end."""
+
     policy: NotRequired[Optional[CancelPolicy]]
+    """What happens to running members; the default is that they are cancelled, too."""
     reason: NotRequired[Optional[str]]
+    """Why, for people."""
     wait: NotRequired[Optional[bool]]
+    """Returns when the flow has ended."""
 
 
 class Fence(TypedDict):
@@ -1289,7 +1310,7 @@ class Drained(TypedDict):
 EdgeState = Literal["pending", "met", "dead"]
 
 
-#: An edge between two members.
+#: An edge between two members, by their keys.
 Edge = TypedDict(
     "Edge",
     {
@@ -1791,24 +1812,37 @@ class Flow(TypedDict):
     """A flow without its members."""
 
     budgets: List[BudgetRef]
+    """What its members spend from."""
     completion_webhook: NotRequired[Optional[str]]
+    """Told when it has ended."""
     counts: Dict[str, int]
-    """Members by their state; states nobody is in are left out."""
+    """Members by their state; states without members are left out."""
     created_at: int
+    """When it was submitted."""
     deadline_at: NotRequired[Optional[int]]
+    """Expired if it has not ended by then."""
     default_lane: NotRequired[Optional[str]]
+    """The lane of members that name none."""
     default_retry: NotRequired[Optional[Retry]]
+    """The retry policy of members that name none."""
     finished_at: NotRequired[Optional[int]]
     """When nothing of it was left to run."""
     flow_id: str
+    """The flow."""
     kind: str
+    """What it is."""
     member_count: int
+    """How many members it has."""
     namespace: str
+    """Its namespace."""
     parent_id: NotRequired[Optional[str]]
     """The member it runs in place of."""
     policy: OnMemberFailure
+    """What it does when a member fails."""
     retention_ms: int
+    """How long it is kept once it has ended."""
     sealed_at: NotRequired[Optional[int]]
+    """When its members were released."""
     state: FlowState
     """How it stands."""
     stop: NotRequired[Optional[FlowStop]]
@@ -1816,46 +1850,71 @@ class Flow(TypedDict):
     uncaught_failures: int
     """Failures that no other member took up."""
     updated_at: int
+    """When it changed last."""
     version: int
     """Changes whenever edges are added."""
     webhook: NotRequired[Optional[WebhookStatus]]
     """How far the webhook of its last end is; shown of one flow, not in lists."""
 
 
+#: What cancelling a flow did.
+FlowCancelOutcome = Literal["cancelled", "already"]
+
+
 class FlowCancelled(Flow):
-    outcome: str
-    """`already` when the flow had ended, or was stopped, before."""
+    """What became of a flow that was to end."""
+
+    outcome: FlowCancelOutcome
+    """What happened."""
 
 
 class FlowFilter(TypedDict):
     """Parameters of `GET /v1/flows` as keyword arguments."""
 
     namespace: NotRequired[Optional[str]]
+    """Those of a namespace."""
     kind: NotRequired[Optional[str]]
+    """Those of a kind."""
     state: NotRequired[Optional[FlowState]]
+    """Those in a state."""
 
 
 class Member(TypedDict):
     """A member in a list, or a node of the graph."""
 
     edges_in: int
+    """How many edges lead to it."""
     edges_out: int
+    """How many edges lead out of it."""
     execution_id: str
+    """Its execution."""
     inbound: NotRequired[Optional[Inbound]]
+    """When it may run."""
     key: str
+    """Its name in the flow."""
     kind: str
+    """What it is."""
     lane: str
+    """Its lane."""
     nested_flow_id: NotRequired[Optional[str]]
     """The flow that runs in its place."""
     state: MemberState
+    """Where it stands."""
 
 
 class FlowGraph(TypedDict):
+    """Every member and every edge, at one version of the graph."""
+
     edges: List[Edge]
+    """The edges between them."""
     flow_id: str
+    """The flow."""
     nodes: List[Member]
+    """The members, in the order they were added."""
     state: FlowState
+    """How it stands."""
     version: int
+    """The version of the graph."""
 
 
 class FlowOptions(TypedDict):
@@ -1897,11 +1956,14 @@ class FlowPage(TypedDict):
 
 
 class FlowShown(Flow):
+    """A flow with its first members."""
+
     edges: List[Edge]
     """Between the members shown."""
     edges_omitted: bool
     """Not every edge out of them was looked at; the graph has them all."""
     members: List[Member]
+    """Its first members."""
     members_next_cursor: NotRequired[Optional[str]]
     """Where the other members begin."""
 
@@ -2608,7 +2670,7 @@ class RotateBody(TypedDict):
 
 
 class SealBody(TypedDict):
-    pass
+    """A flow is released."""
 
 
 class ServerLibrary(TypedDict):
@@ -2729,12 +2791,19 @@ class SpawnBody(TypedDict):
 
 
 class SpawnedChild(TypedDict):
+    """A child that was spawned."""
+
     duplicate: bool
+    """The same child had been spawned before."""
     execution_id: str
+    """The child."""
 
 
 class Spawned(TypedDict):
+    """The children that were spawned."""
+
     children: List[SpawnedChild]
+    """The children, in their order."""
 
 
 class WorkerStats(TypedDict):
@@ -3062,24 +3131,35 @@ class UsageBody(TypedDict):
 
 
 class WaitChildrenBody(TypedDict):
+    """A wait for every child to end."""
+
     aside: NotRequired[Optional[bool]]
     """Lets go of the lease even when all children have ended."""
     fence: Fence
+    """The fence of the lease."""
     request_id: NotRequired[Optional[str]]
+    """The same id waits once."""
 
 
 class WaitedForChildrenWaiting(TypedDict):
+    """The lease is released, and the execution waits."""
+
     open: int
     """How many have not ended."""
     outcome: Literal["waiting"]
 
 
 class WaitedForChildrenEnded(TypedDict):
+    """All have ended."""
+
     children: List[Child]
+    """What became of them, in the order they were spawned."""
     more_children: NotRequired[bool]
+    """Their results are too much for one answer: the others are read with `GET /v1/executions/{id}/children`."""
     outcome: Literal["ended"]
 
 
+#: What became of a wait for children.
 WaitedForChildren = Union[WaitedForChildrenWaiting, WaitedForChildrenEnded]
 
 
