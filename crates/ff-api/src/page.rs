@@ -1,6 +1,6 @@
 //! Lists that come in pages.
 
-use ff_core::limits::LIST_LIMIT_MAX;
+use ff_core::limits::{LIST_LIMIT_MAX, TIME_MS_MAX};
 use serde::{Deserialize, Serialize};
 
 use crate::Invalid;
@@ -35,4 +35,11 @@ pub fn length(limit: Option<i64>) -> Result<usize, Invalid> {
         .ok()
         .filter(|_| (1..=LIST_LIMIT_MAX).contains(&limit))
         .ok_or_else(|| Invalid::new("limit", format!("must be in 1..={LIST_LIMIT_MAX}, got {limit}")))
+}
+
+/// How many entries to skip, in a list whose cursor is a number.
+pub fn offset(cursor: Option<&str>) -> Result<i64, Invalid> {
+    let Some(cursor) = cursor else { return Ok(0) };
+    let offset = cursor.parse().ok().filter(|offset| (0..=TIME_MS_MAX).contains(offset));
+    offset.ok_or_else(|| Invalid::new("cursor", "is not a cursor of this list"))
 }

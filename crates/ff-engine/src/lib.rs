@@ -24,6 +24,7 @@ mod turns;
 pub mod waiting;
 pub mod waitpoints;
 
+pub use answers::new_edges;
 pub use background::webhooks::{Carried, Courier};
 pub use engine::{Engine, EngineOptions};
 pub use feed::{Cursor, Delivered, Feed, FeedError, FeedFilter};

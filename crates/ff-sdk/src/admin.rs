@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ff_api::Ask;
+use ff_api::graph::GetFlowGraph;
 use ff_core::contracts::{ClaimGrant, ReclaimGrant};
 use ff_core::types::{BudgetId, ExecutionId, FlowId, LaneId, QuotaPolicyId, TimestampMs, WorkerInstanceId};
 use ff_engine::operations::{FlowCursor, FlowFilter, NewFlow};
 use ff_engine::{ExecutionFilter, ListCursor, NewExecution};
 
-use crate::backend::Backend;
+use crate::backend::{Backend, list_flows};
 use crate::flows::CancelPolicy;
 use crate::snapshot::{
     BudgetSnapshot, ChildSnapshot, ExecutionPage, ExecutionResult, ExecutionSnapshot, FlowGraph, FlowPage,
@@ -192,7 +194,7 @@ impl FlowFabricAdminClient {
 
     /// Members and edges of a flow.
     pub async fn flow_graph(&self, id: &FlowId) -> Result<FlowGraph, SdkError> {
-        self.backend.flow_graph(*id).await
+        Ok(self.backend.reach().ask(Ask::<GetFlowGraph>::at(*id)).await?.into())
     }
 
     /// One page of flows, newest first.
@@ -202,7 +204,7 @@ impl FlowFabricAdminClient {
         after: Option<FlowCursor>,
         limit: usize,
     ) -> Result<FlowPage, SdkError> {
-        self.backend.list_flows(filter, after, limit).await
+        list_flows(self.backend.reach(), filter, after, limit).await
     }
 
     /// The flow once every member has ended, or nothing when that is not so after `wait`.

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::admin::FlowFabricAdminClient;
-use crate::backend::{Backend, Claim, CompletionBackend, Identity, LeaseRef, Standing, Transport};
+use crate::backend::{Backend, Claim, CompletionBackend, Identity, LeaseRef, Standing, Transport, list_flows};
 use crate::config::{BackendConfig, WorkerConfig};
 use crate::error::worth_repeating;
 use crate::finish::Finisher;
@@ -228,7 +228,7 @@ impl FlowFabricWorker {
         after: Option<FlowCursor>,
         limit: usize,
     ) -> Result<FlowPage, SdkError> {
-        self.shared.backend.list_flows(filter, after, limit).await
+        list_flows(self.shared.backend.reach(), filter, after, limit).await
     }
 
     /// One page of executions, newest first.

@@ -87,13 +87,7 @@ impl Page for PageQuery {
     }
 
     fn offset(&self) -> Answer<i64> {
-        match self.cursor.as_deref() {
-            None => Ok(0),
-            Some(cursor) => match cursor.parse() {
-                Ok(offset) if (0..=OFFSET_MAX).contains(&offset) => Ok(offset),
-                _ => Err(Problem::invalid("cursor", "is not a cursor of this list")),
-            },
-        }
+        Ok(ff_api::page::offset(self.cursor.as_deref())?)
     }
 }
 

@@ -1,7 +1,10 @@
 //! What the engine answers, one file per noun: each operation of ff-api is a [`crate::Handle`] of the service.
 
+mod flows;
 mod suspensions;
 mod waitpoints;
+
+pub use flows::new_edges;
 
 use ff_api::Problem;
 

@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use ff_api::graph::edges_between;
 use ff_core::EngineError;
 use ff_core::error::ValidationKind;
 use ff_core::types::{ExecutionId, FlowId, SuspensionId};
-use ff_engine::operations::{FlowCursor, FlowFilter, NewChild, NewFlow, Operations};
+use ff_engine::operations::{NewChild, NewFlow, Operations};
 use ff_script::generated::{CancelFlowReply, CancelPolicy, WaitChildrenReply};
 use uuid::Uuid;
 
@@ -15,7 +14,7 @@ use super::LeaseRef;
 use super::direct::{Direct, fence};
 use super::flows::{ChildPage, ChildrenWait, Flows};
 use crate::SdkError;
-use crate::snapshot::{FlowGraph, FlowPage, FlowSnapshot, SubmittedFlow};
+use crate::snapshot::{FlowSnapshot, SubmittedFlow};
 
 const PAGE: i64 = 1_000;
 /// How long a cancel that waits for the end may take, as at a server.
@@ -72,23 +71,6 @@ impl Flows for Direct {
 
     async fn describe_flow(&self, id: FlowId) -> Result<FlowSnapshot, SdkError> {
         Ok(self.flow_operations().flow(id).await?.into())
-    }
-
-    async fn flow_graph(&self, id: FlowId) -> Result<FlowGraph, SdkError> {
-        let graph = self.flow_operations().graph(id).await?;
-        // An edge whose other end is gone with its retention is left out.
-        let edges = edges_between(&graph.members, graph.edges);
-        Ok(FlowGraph { members: graph.members.into_iter().map(Into::into).collect(), edges })
-    }
-
-    async fn list_flows(
-        &self,
-        filter: &FlowFilter,
-        after: Option<FlowCursor>,
-        limit: usize,
-    ) -> Result<FlowPage, SdkError> {
-        let page = self.flow_operations().flows(filter, after, limit).await?;
-        Ok(FlowPage { items: page.items.into_iter().map(Into::into).collect(), next: page.next })
     }
 
     async fn await_flow(&self, id: FlowId, wait: Duration) -> Result<Option<FlowSnapshot>, SdkError> {

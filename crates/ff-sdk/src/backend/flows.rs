@@ -3,14 +3,16 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use ff_api::Ask;
+use ff_api::graph::{FlowsQuery, ListFlows};
 use ff_core::types::{ExecutionId, FlowId, SuspensionId};
 use ff_engine::operations::{FlowCursor, FlowFilter, NewChild, NewFlow};
 use ff_script::generated::CancelPolicy;
 use uuid::Uuid;
 
-use super::LeaseRef;
+use super::{LeaseRef, Reach};
 use crate::SdkError;
-use crate::snapshot::{ChildSnapshot, FlowGraph, FlowPage, FlowSnapshot, SubmittedFlow};
+use crate::snapshot::{ChildSnapshot, FlowPage, FlowSnapshot, SubmittedFlow};
 
 /// What became of a wait for children.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,17 +68,6 @@ pub trait Flows: Send + Sync + 'static {
     /// A flow with its state and counts.
     async fn describe_flow(&self, id: FlowId) -> Result<FlowSnapshot, SdkError>;
 
-    /// Members and edges of a flow.
-    async fn flow_graph(&self, id: FlowId) -> Result<FlowGraph, SdkError>;
-
-    /// One page of flows, newest first.
-    async fn list_flows(
-        &self,
-        filter: &FlowFilter,
-        after: Option<FlowCursor>,
-        limit: usize,
-    ) -> Result<FlowPage, SdkError>;
-
     /// The flow once it has ended, or nothing when it has not after `wait`.
     async fn await_flow(&self, id: FlowId, wait: Duration) -> Result<Option<FlowSnapshot>, SdkError>;
 
@@ -88,4 +79,23 @@ pub trait Flows: Send + Sync + 'static {
         reason: &str,
         wait: bool,
     ) -> Result<FlowSnapshot, SdkError>;
+}
+
+/// One page of flows, newest first.
+pub(crate) async fn list_flows(
+    reach: Reach,
+    filter: &FlowFilter,
+    after: Option<FlowCursor>,
+    limit: usize,
+) -> Result<FlowPage, SdkError> {
+    let query = FlowsQuery {
+        namespace: filter.namespace.clone(),
+        kind: filter.kind.clone(),
+        state: filter.state,
+        limit: Some(i64::try_from(limit).unwrap_or(i64::MAX)),
+        cursor: after.map(|cursor| cursor.to_string()),
+    };
+    let page = reach.ask(Ask::<ListFlows>::by((), query)).await?;
+    let next = page.next_cursor.map(|cursor| cursor.parse()).transpose()?;
+    Ok(FlowPage { items: page.items.into_iter().map(FlowSnapshot::from).collect(), next })
 }

@@ -6,10 +6,10 @@ use async_trait::async_trait;
 use ff_api::Ask;
 use ff_api::children::{Child, SpawnChildren, WaitChildrenBody, WaitForChildren, WaitedForChildren};
 use ff_api::flows::{CancelFlow, CancelFlowBody, EdgeBody, FlowBody, FlowPolicy, MemberBody, SubmitFlow};
-use ff_api::graph::{FlowQuery, FlowsQuery, GetFlow, GetFlowGraph, ListFlows};
+use ff_api::graph::{FlowQuery, GetFlow};
 use ff_api::tasks::{ChildBody, SpawnBody};
 use ff_core::types::{ExecutionId, FlowId, SuspensionId};
-use ff_engine::operations::{FlowCursor, FlowFilter, NewChild, NewFlow, NewMember};
+use ff_engine::operations::{NewChild, NewFlow, NewMember};
 use ff_script::generated::{CancelPolicy, NewEdge};
 use uuid::Uuid;
 
@@ -17,7 +17,7 @@ use super::LeaseRef;
 use super::flows::{ChildPage, ChildrenWait, Flows};
 use super::http::{Http, Listed, WAIT_MAX, escaped, unfit};
 use crate::SdkError;
-use crate::snapshot::{ChildSnapshot, FlowGraph, FlowPage, FlowSnapshot, SubmittedFlow};
+use crate::snapshot::{ChildSnapshot, FlowSnapshot, SubmittedFlow};
 
 const PAGE: usize = 1_000;
 /// Children of one request.
@@ -127,28 +127,6 @@ impl Flows for Http {
 
     async fn describe_flow(&self, id: FlowId) -> Result<FlowSnapshot, SdkError> {
         self.flow_within(id, Duration::ZERO).await
-    }
-
-    async fn flow_graph(&self, id: FlowId) -> Result<FlowGraph, SdkError> {
-        Ok(self.ask(&Ask::<GetFlowGraph>::at(id), Duration::ZERO).await?.into())
-    }
-
-    async fn list_flows(
-        &self,
-        filter: &FlowFilter,
-        after: Option<FlowCursor>,
-        limit: usize,
-    ) -> Result<FlowPage, SdkError> {
-        let query = FlowsQuery {
-            namespace: filter.namespace.clone(),
-            kind: filter.kind.clone(),
-            state: filter.state,
-            limit: Some(i64::try_from(limit).unwrap_or(i64::MAX)),
-            cursor: after.map(|cursor| cursor.to_string()),
-        };
-        let page = self.ask(&Ask::<ListFlows>::by((), query), Duration::ZERO).await?;
-        let next = page.next_cursor.map(|cursor| cursor.parse()).transpose()?;
-        Ok(FlowPage { items: page.items.into_iter().map(FlowSnapshot::from).collect(), next })
     }
 
     async fn await_flow(&self, id: FlowId, wait: Duration) -> Result<Option<FlowSnapshot>, SdkError> {

@@ -55,6 +55,7 @@ pub use direct_waits::KeyPlaces;
 #[cfg(feature = "embedded")]
 pub(crate) use direct_waits::waitpoints_error;
 pub use ff_engine::fleet::Standing;
+pub(crate) use flows::list_flows;
 pub use flows::{ChildPage, ChildrenWait, Flows};
 #[cfg(feature = "http")]
 pub use http::Http;

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use ff_core::types::{ExecutionId, FlowId, SuspensionId};
-use ff_engine::operations::{FlowCursor, FlowFilter, NewChild, NewFlow};
+use ff_engine::operations::{NewChild, NewFlow};
 use ff_script::generated::CancelPolicy;
 use uuid::Uuid;
 
 use super::crash::{Call, Mortal};
 use crate::SdkError;
 use crate::backend::{ChildPage, ChildrenWait, Flows, LeaseRef};
-use crate::snapshot::{FlowGraph, FlowPage, FlowSnapshot, SubmittedFlow};
+use crate::snapshot::{FlowSnapshot, SubmittedFlow};
 
 #[async_trait]
 impl Flows for Mortal {
@@ -46,21 +46,6 @@ impl Flows for Mortal {
     async fn describe_flow(&self, id: FlowId) -> Result<FlowSnapshot, SdkError> {
         self.alive()?;
         self.inner.describe_flow(id).await
-    }
-
-    async fn flow_graph(&self, id: FlowId) -> Result<FlowGraph, SdkError> {
-        self.alive()?;
-        self.inner.flow_graph(id).await
-    }
-
-    async fn list_flows(
-        &self,
-        filter: &FlowFilter,
-        after: Option<FlowCursor>,
-        limit: usize,
-    ) -> Result<FlowPage, SdkError> {
-        self.alive()?;
-        self.inner.list_flows(filter, after, limit).await
     }
 
     async fn await_flow(&self, id: FlowId, wait: Duration) -> Result<Option<FlowSnapshot>, SdkError> {

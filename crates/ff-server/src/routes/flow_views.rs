@@ -4,20 +4,14 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use ff_api::graph::{
-    Flow, FlowGraph, FlowQuery, FlowShown, FlowsQuery, GetFlow, GetFlowGraph, ListFlows, ListMembers, Member,
-    edges_between,
-};
-use ff_api::{Listed, PageQuery};
+use ff_api::graph::{Flow, FlowQuery, FlowShown, GetFlow, GetFlowGraph, ListFlows, ListMembers, Member, edges_between};
 use ff_core::types::FlowId;
-use ff_engine::FlowFilter;
 use ff_script::generated::{self, GraphPosition, ReadFlow, ReadFlowReply};
 
-use crate::access::Caller;
 use crate::app::{App, Flow as FlowPath, JsonAnswer};
 use crate::openapi::Described;
 use crate::problem::{Answer, Problem};
-use crate::query::{Page, Query, page_limit};
+use crate::query::Query;
 
 const WAIT_MAX_MS: i64 = 30_000;
 /// Members and edges of one answer; the graph has them all.
@@ -26,23 +20,10 @@ const EDGES_SHOWN: usize = 10_000;
 
 pub fn routes() -> Described {
     Described::new()
-        .serving::<ListFlows, _>(list)
+        .answering::<ListFlows>()
         .serving::<GetFlow, _>(show)
-        .serving::<ListMembers, _>(members)
-        .serving::<GetFlowGraph, _>(graph)
-}
-
-async fn list(State(app): State<App>, caller: Caller, Query(query): Query<FlowsQuery>) -> JsonAnswer<Listed<Flow>> {
-    caller.check_all_lanes("the list of flows")?;
-    let cursor = match query.cursor {
-        None => None,
-        Some(cursor) => Some(cursor.parse().map_err(Problem::from)?),
-    };
-    let limit = usize::try_from(page_limit(query.limit)?).unwrap_or(1);
-    let filter = FlowFilter { namespace: caller.namespace(query.namespace)?, kind: query.kind, state: query.state };
-    let page = app.operations.flows(&filter, cursor, limit).await?;
-    let items = page.items.into_iter().map(Flow::from).collect();
-    Ok(Json(Listed { items, next_cursor: page.next.map(|cursor| cursor.to_string()) }))
+        .answering::<ListMembers>()
+        .answering::<GetFlowGraph>()
 }
 
 async fn show(State(app): State<App>, FlowPath(id): FlowPath, Query(query): Query<FlowQuery>) -> JsonAnswer<FlowShown> {
@@ -117,25 +98,4 @@ async fn first_members(app: &App, flow_id: FlowId) -> Answer<First> {
             None => return Ok(first),
         }
     }
-}
-
-async fn members(
-    State(app): State<App>,
-    FlowPath(id): FlowPath,
-    Query(query): Query<PageQuery>,
-) -> JsonAnswer<Listed<Member>> {
-    let (after, limit) = (query.offset()?, query.limit()?);
-    let page = app.operations.members(id, Some(after), limit).await;
-    let page = page.map_err(|error| Problem::from(error).about(id))?;
-    let items = page.items.into_iter().map(Member::from).collect();
-    Ok(Json(Listed { items, next_cursor: page.next.map(|number| number.to_string()) }))
-}
-
-async fn graph(State(app): State<App>, FlowPath(id): FlowPath) -> JsonAnswer<FlowGraph> {
-    let about = |error| Problem::from(error).about(id);
-    let graph = app.operations.graph(id).await.map_err(about)?;
-    let flow = app.operations.flow(id).await.map_err(about)?;
-    let edges = edges_between(&graph.members, graph.edges);
-    let nodes = graph.members.into_iter().map(Member::from).collect();
-    Ok(Json(FlowGraph { flow_id: id, state: flow.state, version: graph.version, nodes, edges }))
 }

@@ -7,14 +7,12 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use ff_api::flows::{
-    AddEdges, AddMembers, AddedEdges, AddedMember, AddedMembers, CancelFlow, CancelFlowBody, EdgeBody, EdgesBody,
-    FlowBody, FlowCancelOutcome, FlowCancelled, FlowSubmitted, MemberBody, MemberId, MembersBody, SealBody, SealFlow,
-    SubmitFlow,
+    AddEdges, AddMembers, AddedMember, AddedMembers, CancelFlow, CancelFlowBody, FlowBody, FlowCancelOutcome,
+    FlowCancelled, FlowSubmitted, MemberBody, MemberId, MembersBody, SealFlow, SubmitFlow,
 };
-use ff_api::graph::Flow as Shown;
 use ff_core::types::ExecutionId;
-use ff_engine::{NewFlow, NewMember, trace_members};
-use ff_script::generated::{self as wire, CancelFlowReply, CancelPolicy, EdgeOn, NewEdge, OnMemberFailure};
+use ff_engine::{NewFlow, NewMember, new_edges, trace_members};
+use ff_script::generated::{self as wire, CancelFlowReply, CancelPolicy, OnMemberFailure};
 use uuid::Uuid;
 
 use super::submit::{idempotency_key, trace_of};
@@ -33,8 +31,8 @@ pub fn routes() -> Described {
     Described::new()
         .serving::<SubmitFlow, _>(submit)
         .serving::<AddMembers, _>(add_members)
-        .serving::<AddEdges, _>(add_edges)
-        .serving::<SealFlow, _>(seal)
+        .answering::<AddEdges>()
+        .answering::<SealFlow>()
         .serving::<CancelFlow, _>(cancel)
 }
 
@@ -54,18 +52,6 @@ fn new_member(mut body: MemberBody, place: &str, namespace: &str) -> Answer<NewM
 fn new_members(members: Option<Vec<MemberBody>>, place: &str, namespace: &str) -> Answer<Vec<NewMember>> {
     let members = members.unwrap_or_default().into_iter().enumerate();
     members.map(|(at, member)| new_member(member, &format!("{place}members[{at}]."), namespace)).collect()
-}
-
-fn new_edges(edges: Option<Vec<EdgeBody>>) -> Vec<NewEdge> {
-    let edges = edges.unwrap_or_default().into_iter();
-    edges
-        .map(|edge| NewEdge {
-            from: edge.from,
-            to: edge.to,
-            on: edge.on.unwrap_or(EdgeOn::Success),
-            pass_as: edge.pass_as,
-        })
-        .collect()
 }
 
 fn new_flow(body: FlowBody, place: &str, namespace: &str) -> Answer<NewFlow> {
@@ -94,7 +80,7 @@ fn new_flow(body: FlowBody, place: &str, namespace: &str) -> Answer<NewFlow> {
         ..new.fields
     };
     new.members = new_members(body.members, place, namespace)?;
-    new.edges = new_edges(body.edges);
+    new.edges = new_edges(body.edges.unwrap_or_default());
     new.seal = body.seal.unwrap_or(true);
     Ok(new)
 }
@@ -173,7 +159,7 @@ async fn add_members(
     Body(body): Body<MembersBody, BATCH>,
 ) -> JsonAnswer<AddedMembers> {
     // An empty namespace is the flow's.
-    let (mut members, edges) = (new_members(body.members, "", "")?, new_edges(body.edges));
+    let (mut members, edges) = (new_members(body.members, "", "")?, new_edges(body.edges.unwrap_or_default()));
     if let Some(trace) = trace_of(&headers) {
         trace_members(&mut members, &trace);
     }
@@ -193,20 +179,6 @@ async fn add_members(
         duplicate: member.duplicate,
     });
     Ok(Json(AddedMembers { flow_id: id, members: members.collect() }))
-}
-
-async fn add_edges(
-    State(app): State<App>,
-    Flow(id): Flow,
-    Body(body): Body<EdgesBody, BATCH>,
-) -> JsonAnswer<AddedEdges> {
-    let added = app.operations.add_edges(id, new_edges(Some(body.edges))).await;
-    Ok(Json(AddedEdges { flow_id: id, added: added.map_err(|error| Problem::from(error).about(id))? }))
-}
-
-async fn seal(State(app): State<App>, Flow(id): Flow, Body(SealBody {}): Body<SealBody>) -> JsonAnswer<Shown> {
-    let flow = app.operations.seal_flow(id).await.map_err(|error| Problem::from(error).about(id))?;
-    Ok(Json(flow.into()))
 }
 
 async fn cancel(
