@@ -171,18 +171,12 @@ maps! {
     Amounts: 1..=32 of Dimension => Amount;
     /// Amounts by dimension; without any, something must be left in every dimension.
     Estimate: 0..=32 of Dimension => Amount;
+    /// Limits by dimension.
+    Limits: 1..=32 of Dimension => crate::budgets::LimitBody;
+    /// New limits by dimension.
+    LimitPatches: 0..=32 of Dimension => crate::budgets::LimitPatchBody;
     /// Shares of a fair lane's turns by fairness key.
     FairnessWeights: 0..=256 of FairnessKey => Weight;
-}
-
-/// Something for each dimension, and for one at least.
-pub fn by_some_dimension<T: ToSchema>() -> RefOr<Schema> {
-    by_name::<Dimension, T>().min_properties(Some(1)).max_properties(Some(32)).into()
-}
-
-/// Something for each dimension.
-pub fn by_dimension<T: ToSchema>() -> RefOr<Schema> {
-    by_name::<Dimension, T>().max_properties(Some(32)).into()
 }
 
 fn by_name<K: PartialSchema, T: ToSchema>() -> ObjectBuilder {

@@ -45,7 +45,7 @@ pub struct ReclaimGrant {
 
 text_enum! {
     /// What a budget does to a running execution whose report met its hard limit.
-    BreachAction as "breach action" {
+    OnHard as "action at a hard limit" {
         /// The attempt is parked, and goes on when there is room.
         Suspend = "suspend",
         /// The attempt is over; another one starts when there is room.
@@ -57,8 +57,13 @@ text_enum! {
     }
 }
 
+/// What was done at a hard limit.
+pub type BreachAction = OnHard;
+
 /// What a budget answered to a report of usage, or to the settlement of a reservation.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = UsageAnswer))]
+#[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum ReportUsageResult {
     /// Counted.
     Ok,
@@ -86,8 +91,8 @@ pub enum ReportUsageResult {
         /// The limit.
         limit: u64,
         /// What the budget says to do.
-        action: BreachAction,
-        /// That was done: the lease is over.
+        action: OnHard,
+        /// That was done, and the lease is over. `false` for reports without a lease.
         lease_ended: bool,
     },
 }

@@ -55,7 +55,10 @@ macro_rules! text_enum {
         impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 let text = <std::borrow::Cow<'de, str> as serde::Deserialize>::deserialize(deserializer)?;
-                text.parse().map_err(serde::de::Error::custom)
+                text.parse().map_err(|error: $crate::types::UnknownWord| {
+                    let words: Vec<&str> = Self::ALL.iter().map(|word| word.as_str()).collect();
+                    serde::de::Error::custom(format_args!("{error}, expected one of {}", words.join(", ")))
+                })
             }
         }
 

@@ -8,6 +8,7 @@ mod answers;
 pub mod engine;
 pub mod operations;
 mod principal;
+mod scope;
 mod service;
 
 pub mod background;
@@ -31,10 +32,9 @@ pub use feed::{Cursor, Delivered, Feed, FeedError, FeedFilter};
 pub use fsck::Fsck;
 pub use inventory::Inventory;
 pub use operations::{
-    BLOCKED_PAGE_MAX, BadZone, Blocked, BlockedPage, BudgetCursor, BudgetFilter, BudgetLimits, BudgetLineCursor,
-    BudgetPage, BudgetStatus, Claimant, Claimed, Counts, ExecutionFilter, FlowCursor, FlowFilter, FlowPage, Graph,
-    ListCursor, MemberPage, NewBudget, NewChild, NewExecution, NewFlow, NewMember, Operations, Page, QuotaLineCursor,
-    Reserved, Spawned, SubmittedFlow, Usage, UsageAnswer, WaitpointCursor, WaitpointPage, child_id, fence_of,
+    BadZone, BudgetFilter, BudgetLineCursor, BudgetPage, BudgetStatus, Claimant, Claimed, Counts, ExecutionFilter,
+    FlowCursor, FlowFilter, FlowPage, Graph, ListCursor, MemberPage, NewChild, NewExecution, NewFlow, NewMember,
+    Operations, Page, QuotaLineCursor, Spawned, SubmittedFlow, WaitpointCursor, WaitpointPage, child_id, fence_of,
     member_id, next_reset, trace_members,
 };
 pub use principal::Principal;

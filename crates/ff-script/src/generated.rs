@@ -11,6 +11,7 @@ use crate::wire::declare::{
     wire_call, wire_core_words, wire_record, wire_reply, wire_split_struct, wire_struct, wire_words,
 };
 
+pub use ff_core::contracts::OnHard;
 pub use ff_core::policy::Jitter;
 pub use ff_core::state::{AttemptState, BlockingReason, LifecyclePhase, Outcome, PublicState};
 
@@ -358,7 +359,7 @@ wire_words! {
     }
 }
 
-wire_words! {
+wire_core_words! {
     /// The contract type `on_hard`.
     OnHard {
         Suspend = "suspend",

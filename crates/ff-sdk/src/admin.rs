@@ -4,7 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ff_api::Ask;
+use ff_api::budgets::{ApproveBudget, ChangeBudget, CreateBudget, GetBudget, ResetBudget};
 use ff_api::graph::GetFlowGraph;
+use ff_api::quotas::{ChangeQuota, CreateQuota, GetQuota, QuotaQuery, ThrottleBody, ThrottleQuota};
+use ff_api::usage::GetExecutionUsage;
 use ff_core::contracts::{ClaimGrant, ReclaimGrant};
 use ff_core::types::{BudgetId, ExecutionId, FlowId, LaneId, QuotaPolicyId, TimestampMs, WorkerInstanceId};
 use ff_engine::operations::{FlowCursor, FlowFilter, NewFlow};
@@ -245,7 +248,7 @@ impl FlowFabricAdminClient {
 ///
 /// let task = engine.worker("w-1").await?.claim_next().await?.expect("both let it start");
 /// assert_eq!(admin.describe_budget(&budget).await?.dimensions["tokens"].held, 500);
-/// assert_eq!(admin.describe_quota(&quota, Some("acme")).await?.keys[0].held, 1);
+/// assert_eq!(admin.describe_quota(&quota, Some("acme")).await?.key("acme").map(|key| key.held), Some(1));
 /// # task.complete(None).await?;
 /// let raised = admin.change_budget(&budget, BudgetChange::default().hard("tokens", Some(20_000))).await?;
 /// assert_eq!(raised.dimensions["tokens"].hard, Some(20_000));
@@ -255,42 +258,43 @@ impl FlowFabricAdminClient {
 impl FlowFabricAdminClient {
     /// Makes a budget; the same again is the one that is there.
     pub async fn create_budget(&self, budget: BudgetSpec) -> Result<BudgetSnapshot, SdkError> {
-        self.backend.create_budget(budget).await
+        Ok(self.backend.reach().ask(Ask::<CreateBudget>::with((), budget.fields)).await?.thing)
     }
 
     /// A budget as it stands: used, held and limits of each dimension.
     pub async fn describe_budget(&self, id: &BudgetId) -> Result<BudgetSnapshot, SdkError> {
-        self.backend.describe_budget(*id).await
+        self.backend.reach().ask(Ask::<GetBudget>::at(*id)).await
     }
 
     /// Changes limits and actions; what is not named stays. Work that waits for room goes on when there is some.
     pub async fn change_budget(&self, id: &BudgetId, change: BudgetChange) -> Result<BudgetSnapshot, SdkError> {
-        self.backend.change_budget(*id, change).await
+        self.backend.reach().ask(Ask::<ChangeBudget>::with(*id, change.patch)).await
     }
 
     /// Starts a new period now: nothing is used.
     pub async fn reset_budget(&self, id: &BudgetId) -> Result<BudgetSnapshot, SdkError> {
-        self.backend.reset_budget(*id).await
+        self.backend.reach().ask(Ask::<ResetBudget>::at(*id)).await
     }
 
     /// Lets work start past the soft limits of a budget that requires approval, until its period ends.
     pub async fn approve_budget(&self, id: &BudgetId) -> Result<BudgetSnapshot, SdkError> {
-        self.backend.approve_budget(*id).await
+        self.backend.reach().ask(Ask::<ApproveBudget>::at(*id)).await
     }
 
     /// Makes a quota; the same again is the one that is there.
     pub async fn create_quota(&self, quota: QuotaSpec) -> Result<QuotaSnapshot, SdkError> {
-        self.backend.create_quota(quota).await
+        Ok(self.backend.reach().ask(Ask::<CreateQuota>::with((), quota.fields)).await?.thing)
     }
 
     /// A quota, and how far one key is used, or each key in use when none is named.
     pub async fn describe_quota(&self, id: &QuotaPolicyId, key: Option<&str>) -> Result<QuotaSnapshot, SdkError> {
-        self.backend.describe_quota(*id, key).await
+        let query = QuotaQuery { key: key.map(str::to_owned) };
+        self.backend.reach().ask(Ask::<GetQuota>::by(*id, query)).await
     }
 
     /// Changes a quota; what is not named stays.
     pub async fn change_quota(&self, id: &QuotaPolicyId, change: QuotaChange) -> Result<QuotaSnapshot, SdkError> {
-        self.backend.change_quota(*id, change).await
+        self.backend.reach().ask(Ask::<ChangeQuota>::with(*id, change)).await
     }
 
     /// Nothing starts under a key until then; a time that has passed changes nothing, 0 ends the throttle. Answers until when.
@@ -300,11 +304,13 @@ impl FlowFabricAdminClient {
         key: &str,
         until: TimestampMs,
     ) -> Result<Option<TimestampMs>, SdkError> {
-        self.backend.throttle_quota(*id, key, until).await
+        let body = ThrottleBody { key: key.to_owned(), until: until.as_millis() };
+        let throttled = self.backend.reach().ask(Ask::<ThrottleQuota>::with(*id, body)).await?;
+        Ok(throttled.throttled_until.map(TimestampMs))
     }
 
     /// What an execution used, by attempt, budget and dimension.
     pub async fn usage(&self, id: &ExecutionId) -> Result<UsageSnapshot, SdkError> {
-        self.backend.usage(*id).await
+        self.backend.reach().ask(Ask::<GetExecutionUsage>::at(*id)).await
     }
 }

@@ -24,7 +24,6 @@
 
 mod crash;
 mod crash_flows;
-mod crash_usage;
 mod crash_waits;
 mod faults;
 mod waits;

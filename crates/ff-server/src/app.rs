@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use ff_core::types::{BudgetId, ExecutionId, FlowId, QuotaPolicyId, WaitpointId, is_name};
+use ff_core::types::{ExecutionId, FlowId, WaitpointId, is_name};
 use ff_engine::Service;
 use ff_engine::fleet::Fleet;
 use ff_engine::news::{Listener, News};
@@ -150,21 +150,6 @@ impl<S: Send + Sync> FromRequestParts<S> for Waitpoint {
     }
 }
 
-/// The quota a path names.
-pub struct QuotaPath(pub QuotaPolicyId);
-
-impl<S: Send + Sync> FromRequestParts<S> for QuotaPath {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Answer<Self> {
-        named(parts, state, "quota")
-            .await?
-            .parse()
-            .map(Self)
-            .map_err(|_| Problem::invalid("quota_id", "must be a UUID"))
-    }
-}
-
 /// The flow a path names.
 pub struct Flow(pub FlowId);
 
@@ -173,21 +158,6 @@ impl<S: Send + Sync> FromRequestParts<S> for Flow {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Answer<Self> {
         named(parts, state, "flow").await?.parse().map(Self).map_err(|_| Problem::invalid("flow_id", "must be a UUID"))
-    }
-}
-
-/// The budget a path names.
-pub struct BudgetPath(pub BudgetId);
-
-impl<S: Send + Sync> FromRequestParts<S> for BudgetPath {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Answer<Self> {
-        named(parts, state, "name")
-            .await?
-            .parse()
-            .map(Self)
-            .map_err(|_| Problem::invalid("budget_id", "must be a UUID"))
     }
 }
 
@@ -212,7 +182,5 @@ path_parameter! {
     Id: "id" as ExecutionId::schema(), "The execution.";
     Number: "n" as u32::schema(), "The attempt by its index, counted from 0.";
     Waitpoint: "waitpoint" as WaitpointId::schema(), "The waitpoint.";
-    QuotaPath: "quota" as QuotaPolicyId::schema(), "The quota.";
-    BudgetPath: "name" as BudgetId::schema(), "The budget.";
     Flow: "flow" as FlowId::schema(), "The flow.";
 }

@@ -12,6 +12,7 @@ mod continuation;
 mod door;
 #[cfg(test)]
 mod error_pages;
+mod fenced;
 mod form;
 mod line;
 mod metrics;

@@ -42,8 +42,12 @@ fn read<T: DeserializeOwned>(text: &str) -> Answer<T> {
     let parameters = serde_urlencoded::Deserializer::new(form_urlencoded::parse(text.as_bytes()));
     serde_path_to_error::deserialize(parameters).map_err(|error| {
         let (path, text) = (error.path().to_string(), error.inner().to_string());
-        match text.strip_prefix("unknown field `").and_then(|rest| rest.split_once('`')) {
-            Some((name, _)) => Problem::invalid(name, "is not a parameter of this path"),
+        let named = |start: &str| text.strip_prefix(start)?.split_once('`').map(|(name, _)| name);
+        if let Some(name) = named("missing field `") {
+            return Problem::invalid(name, "is missing");
+        }
+        match named("unknown field `") {
+            Some(name) => Problem::invalid(name, "is not a parameter of this path"),
             None if path == "." => Problem::invalid("query", unrepeated(&text)),
             None => {
                 let value = pairs.iter().find(|(name, _)| *name == path).map_or("", |(_, value)| value.as_ref());

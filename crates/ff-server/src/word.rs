@@ -3,9 +3,8 @@
 use std::fmt::Display;
 
 use ff_script::generated::{
-    CancelPolicy, EdgeOn, EdgeState, Fairness, FlowState, FrameMode, InboundPolicy, LaneState, MemberState, OnHard,
-    OnMemberFailure, OnSatisfied, OnSoft, ParentClose, PublicState, RateMode, ResetType, Role, ScopeType,
-    SuspensionReason, TimeoutBehavior,
+    CancelPolicy, EdgeOn, EdgeState, Fairness, FlowState, FrameMode, InboundPolicy, LaneState, MemberState,
+    OnMemberFailure, OnSatisfied, ParentClose, PublicState, Role, SuspensionReason, TimeoutBehavior,
 };
 
 use crate::problem::{Answer, Problem};
@@ -29,32 +28,22 @@ words!(
     InboundPolicy,
     LaneState,
     MemberState,
-    OnHard,
     OnMemberFailure,
     OnSatisfied,
-    OnSoft,
     ParentClose,
     PublicState,
-    RateMode,
-    ResetType,
     Role,
-    ScopeType,
     SuspensionReason,
     TimeoutBehavior,
 );
 
 /// The word this text is.
 pub fn word<T: Words>(field: &str, text: &str) -> Answer<T> {
-    one_of(field, text, T::ALL)
-}
-
-/// The same of some of them.
-pub fn one_of<T: Words>(field: &str, text: &str, words: &[T]) -> Answer<T> {
-    words
+    T::ALL
         .iter()
         .copied()
         .find(|word| word.to_string() == text)
-        .ok_or_else(|| Problem::invalid(field, format!("is {text:?}: it must be one of {}", listed(words))))
+        .ok_or_else(|| Problem::invalid(field, format!("is {text:?}: it must be one of {}", listed(T::ALL))))
 }
 
 fn listed<T: Words>(words: &[T]) -> String {

@@ -50,18 +50,19 @@ FILTERS: Mapping[str, Tuple[str, str, Sequence[str]]] = {
 
 #: Answers with payloads in them: the schema, and the name of its dataclass.
 DECODED: Mapping[str, str] = {
-    "BudgetOutcome": "BudgetOutcome",
     "Child": "Child",
     "Event": "Event",
     "ExecutionResult": "ExecutionResult",
     "Failure": "Failure",
     "Passed": "Upstream",
+    "Reserved": "Reserved",
     "Resume": "Resume",
     "Signal": "Signal",
     "SignalDelivered": "SignalAnswer",
     "StreamLine": "Frame",
     "Submitted": "Submitted",
     "Task": "Task",
+    "UsageAnswer": "UsageAnswer",
 }
 
 Schema = Mapping[str, Any]

@@ -8,14 +8,15 @@ use anyhow::{Result, ensure};
 use super::contract::{Field, Library, NamedType, Shape};
 use super::type_expr::TypeExpr;
 
-/// Words that `ff-core` already has a type for.
-const CORE_WORDS: [(&str, &str); 6] = [
-    ("attempt_state", "AttemptState"),
-    ("blocking_reason", "BlockingReason"),
-    ("jitter", "Jitter"),
-    ("outcome", "Outcome"),
-    ("phase", "LifecyclePhase"),
-    ("public_state", "PublicState"),
+/// Words that `ff-core` already has a type for: the module it is in, and its name.
+const CORE_WORDS: [(&str, &str, &str); 7] = [
+    ("attempt_state", "state", "AttemptState"),
+    ("blocking_reason", "state", "BlockingReason"),
+    ("jitter", "policy", "Jitter"),
+    ("on_hard", "contracts", "OnHard"),
+    ("outcome", "state", "Outcome"),
+    ("phase", "state", "LifecyclePhase"),
+    ("public_state", "state", "PublicState"),
 ];
 
 /// Structs that the HTTP API takes as they are, and shows: they also become JSON and describe themselves.
@@ -59,11 +60,9 @@ pub fn write(library: &Library, commands: &BTreeSet<&str>) -> Result<String> {
     );
     out.push_str("use crate::wire::declare::{\n    wire_call, wire_core_words, wire_record, wire_reply, wire_split_struct, wire_struct, wire_words,\n};\n\n");
     let core: Vec<&str> = library.types.iter().filter_map(|ty| core_word(&ty.name)).collect();
-    for (module, names) in [
-        ("policy", vec!["Jitter"]),
-        ("state", CORE_WORDS.iter().map(|(_, name)| *name).filter(|name| *name != "Jitter").collect()),
-    ] {
-        let mut names: Vec<&str> = names.into_iter().filter(|name| core.contains(name)).collect();
+    for module in ["contracts", "policy", "state"] {
+        let of_module = CORE_WORDS.iter().filter(|(_, of, _)| *of == module).map(|(_, _, name)| *name);
+        let mut names: Vec<&str> = of_module.filter(|name| core.contains(name)).collect();
         names.sort_unstable();
         if !names.is_empty() {
             writeln!(out, "pub use ff_core::{module}::{};", braced(&names)).expect("memory");
@@ -175,7 +174,7 @@ fn core_ids(library: &Library) -> BTreeSet<&str> {
 }
 
 fn core_word(name: &str) -> Option<&'static str> {
-    CORE_WORDS.iter().find(|(word, _)| *word == name).map(|(_, rust)| *rust)
+    CORE_WORDS.iter().find(|(word, _, _)| *word == name).map(|(_, _, rust)| *rust)
 }
 
 fn write_type(out: &mut String, library: &Library, ty: &NamedType, name: &str) {

@@ -1,7 +1,10 @@
 //! What the engine answers, one file per noun: each operation of ff-api is a [`crate::Handle`] of the service.
 
+mod budgets;
 mod flows;
+mod quotas;
 mod suspensions;
+mod usage;
 mod waitpoints;
 
 pub use flows::new_edges;

@@ -1,9 +1,9 @@
 //! Who waits for a budget, or under a key of a quota: the first to go on first, a page at a time.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
+use ff_api::blocked::{BlockedExecution, BlockedPage};
 use ff_core::EngineError;
 use ff_core::error_code::ErrorCode;
 use ff_core::types::{BudgetId, ExecutionId, QuotaPolicyId};
@@ -18,37 +18,7 @@ use super::{Operations, refused_with};
 
 const AT_ONCE: usize = 16;
 /// The most a page shows.
-pub const BLOCKED_PAGE_MAX: usize = 64;
-
-/// An execution that waits.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Blocked {
-    /// The execution.
-    pub execution_id: ExecutionId,
-    /// Its namespace.
-    pub namespace: String,
-    /// Its lane.
-    pub lane: String,
-    /// What it is.
-    pub kind: String,
-    /// Since when it waits.
-    pub since: Option<i64>,
-    /// It was parked while it ran, and goes on with the same attempt.
-    pub continues: bool,
-    /// What was in the way.
-    pub detail: BTreeMap<String, String>,
-}
-
-/// A page of executions that wait.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BlockedPage<Cursor> {
-    /// How many wait in all.
-    pub count: i64,
-    /// The first to go on first; it may be short while more follows.
-    pub items: Vec<Blocked>,
-    /// Where the next page begins; nothing at the end.
-    pub next: Option<Cursor>,
-}
+const BLOCKED_PAGE_MAX: usize = 64;
 
 /// A place in the line of a budget, as URL-safe text.
 pub type BudgetLineCursor = Place<ExecutionId>;
@@ -77,7 +47,7 @@ impl FromStr for QuotaLineCursor {
 }
 
 /// One partition's part of a budget's line: how long it is, and a page of it.
-type Line = (i64, Share<(BudgetLineCursor, Blocked), BudgetLineCursor>);
+type Line = (i64, Share<(BudgetLineCursor, BlockedExecution), BudgetLineCursor>);
 
 impl Operations {
     /// Who waits for a budget that must exist, refused or parked; in the order in which they will go on, as far as one order
@@ -87,7 +57,7 @@ impl Operations {
         budget_id: BudgetId,
         after: Option<BudgetLineCursor>,
         limit: usize,
-    ) -> Result<BlockedPage<BudgetLineCursor>, Error> {
+    ) -> Result<BlockedPage, Error> {
         self.budget(budget_id).await?;
         let limit = limit.clamp(1, BLOCKED_PAGE_MAX);
         let found: Vec<Line> = stream::iter(self.client.execution_routes())
@@ -98,7 +68,8 @@ impl Operations {
         let count = found.iter().map(|(count, _)| count).sum();
         let shares = found.into_iter().map(|(_, share)| share).collect();
         let (items, next) = merge(shares, limit, |(place, _)| *place);
-        Ok(BlockedPage { count, items: items.into_iter().map(|(_, item)| item).collect(), next })
+        let items = items.into_iter().map(|(_, item)| item).collect();
+        Ok(BlockedPage { count, items, next_cursor: next.map(|place| place.to_string()) })
     }
 
     async fn line_of_budget(
@@ -112,12 +83,12 @@ impl Operations {
         let call = AwaitingBudget { after, budget_id, limit: i64::try_from(limit).unwrap_or(i64::MAX) };
         let AwaitingBudgetReply::Waiting { items, count, next } = self.client.call(route, &call).await?;
         let items = items.into_iter().map(|item| {
-            let blocked = Blocked {
+            let blocked = BlockedExecution {
                 execution_id: item.execution_id,
                 namespace: item.namespace,
                 lane: item.lane,
                 kind: item.kind,
-                since: Some(item.blocked_since),
+                blocked_since: Some(item.blocked_since),
                 continues: item.continues,
                 detail: item.detail.unwrap_or_default(),
             };
@@ -135,7 +106,7 @@ impl Operations {
         key: &str,
         after: Option<QuotaLineCursor>,
         limit: usize,
-    ) -> Result<BlockedPage<QuotaLineCursor>, Error> {
+    ) -> Result<BlockedPage, Error> {
         let after = after.map(|QuotaLineCursor { place, never }| AwaitsPosition {
             execution_id: place.id,
             never: Some(never),
@@ -145,7 +116,7 @@ impl Operations {
         let call = ListQuotaWaiters { after, key: key.to_owned(), limit, quota_id };
         let ListQuotaWaitersReply::Waiting { items, count, next } =
             self.client.call(self.client.route_of_quota(&quota_id), &call).await?;
-        let read: Vec<Option<Blocked>> = stream::iter(items)
+        let read: Vec<Option<BlockedExecution>> = stream::iter(items)
             .map(|waiter| self.blocked_by_quota(waiter.execution_id))
             .buffered(AT_ONCE)
             .try_collect()
@@ -154,20 +125,21 @@ impl Operations {
             place: Place { created_at: next.score, id: next.execution_id },
             never: next.never.unwrap_or(false),
         });
-        Ok(BlockedPage { count, items: read.into_iter().flatten().collect(), next })
+        let items = read.into_iter().flatten().collect();
+        Ok(BlockedPage { count, items, next_cursor: next.map(|place| place.to_string()) })
     }
 
-    async fn blocked_by_quota(&self, id: ExecutionId) -> Result<Option<Blocked>, Error> {
+    async fn blocked_by_quota(&self, id: ExecutionId) -> Result<Option<BlockedExecution>, Error> {
         let execution = match self.describe(id).await {
             Err(error) if refused_with(&error) == Some(ErrorCode::ExecutionNotFound) => return Ok(None),
             found => found?,
         };
-        Ok((execution.blocking_reason == Some(BlockingReason::WaitingForQuota)).then(|| Blocked {
+        Ok((execution.blocking_reason == Some(BlockingReason::WaitingForQuota)).then(|| BlockedExecution {
             execution_id: id,
             namespace: execution.namespace,
             lane: execution.lane,
             kind: execution.kind,
-            since: execution.blocked_since,
+            blocked_since: execution.blocked_since,
             continues: execution.continues,
             detail: execution.blocking_detail.unwrap_or_default(),
         }))

@@ -1,26 +1,27 @@
 //! Budgets: created with their calendar, found by their scopes, changed by operators.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fmt;
-use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use ff_api::budgets::ChangeBudgetBody;
 use ff_core::EngineError;
 use ff_core::error::{Detail, ValidationKind};
 use ff_core::error_code::ErrorCode;
 use ff_core::types::{BudgetId, FlowId, is_name};
 use ff_script::generated::{
-    self as wire, AdmitBudget, AdmitBudgetReply, ApproveBudget, ApproveBudgetReply, Budget, BudgetCandidate,
-    BudgetPosition, BudgetRef, BudgetReset, BudgetScope, BudgetVerdict, BudgetsOfScopes, BudgetsOfScopesReply,
-    ChangeBudget, ChangeBudgetReply, CorrectBudget, CorrectBudgetReply, CreateBudget, CreateBudgetReply, DeleteBudget,
-    DimensionLimit, GetBudget, GetBudgetReply, Holder, ListBudgets, ListBudgetsReply, NextDue, NextDueReply, NoteScope,
-    OnHard, OnSoft, ReleaseBudget, ResetBudget, ResetBudgetReply, ScopeType, Submission,
+    AdmitBudget, AdmitBudgetReply, ApproveBudget, ApproveBudgetReply, Budget, BudgetCandidate, BudgetPosition,
+    BudgetRef, BudgetScope, BudgetVerdict, BudgetsOfScopes, BudgetsOfScopesReply, ChangeBudget, ChangeBudgetReply,
+    CorrectBudget, CorrectBudgetReply, CreateBudget, CreateBudgetReply, DeleteBudget, GetBudget, GetBudgetReply,
+    Holder, ListBudgets, ListBudgetsReply, NewBudget, NextDue, NextDueReply, NoteScope, ReleaseBudget, ResetBudget,
+    ResetBudgetReply, ScopeType, Submission,
 };
 use ff_script::{Error, Route};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use uuid::Uuid;
 
+use super::page::{Place, Share, merge};
 use super::{Operations, next_reset, refused_with};
 
 const AT_ONCE: usize = 16;
@@ -35,60 +36,6 @@ const BUDGETS_PER_SCOPE_MAX: usize = 8;
 const SCOPE_AGE: Duration = Duration::from_secs(1);
 /// What is remembered is forgotten beyond this many.
 const REMEMBERED_MAX: usize = 10_000;
-
-/// A budget to create; an id is minted unless one is proposed, below a parent in the parent's partition.
-#[derive(Clone, Debug)]
-pub struct NewBudget {
-    /// Its id, if the caller chose one.
-    pub budget_id: Option<BudgetId>,
-    /// The namespace it belongs to.
-    pub namespace: String,
-    /// The budget it stands under.
-    pub parent: Option<BudgetId>,
-    /// What it applies to.
-    pub scope: BudgetScope,
-    /// What it measures, and how much of it may be used.
-    pub dimensions: Vec<DimensionLimit>,
-    /// When its period ends.
-    pub reset: BudgetReset,
-    /// What happens at a soft limit.
-    pub on_soft: OnSoft,
-    /// What happens at a hard limit.
-    pub on_hard: OnHard,
-}
-
-/// A change of a budget; what is not named stays.
-#[derive(Clone, Debug, Default)]
-pub struct BudgetLimits {
-    /// The new limits of dimensions; each replaces both limits of its dimension.
-    pub limits: Vec<DimensionLimit>,
-    /// What happens at a soft limit.
-    pub on_soft: Option<OnSoft>,
-    /// What happens at a hard limit.
-    pub on_hard: Option<OnHard>,
-    /// Only if the budget still has this version.
-    pub version: Option<i64>,
-}
-
-/// A change of a budget that leaves alone what it does not name.
-#[derive(Clone, Debug, Default)]
-pub struct BudgetPatch {
-    /// By dimension.
-    pub limits: BTreeMap<String, LimitPatch>,
-    /// What happens at a soft limit.
-    pub on_soft: Option<OnSoft>,
-    /// What happens at a hard limit.
-    pub on_hard: Option<OnHard>,
-}
-
-/// New limits of a dimension; `Some(None)` takes one away.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LimitPatch {
-    /// The hard limit.
-    pub hard: Option<Option<i64>>,
-    /// The soft limit.
-    pub soft: Option<Option<i64>>,
-}
 
 /// A budget as it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,28 +57,8 @@ pub struct BudgetFilter {
     pub scope: Option<ScopeType>,
 }
 
-/// Where a list of budgets goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BudgetCursor {
-    created_at: i64,
-    budget_id: BudgetId,
-}
-
-impl fmt::Display for BudgetCursor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}_{}", self.created_at, self.budget_id)
-    }
-}
-
-impl FromStr for BudgetCursor {
-    type Err = EngineError;
-
-    fn from_str(text: &str) -> Result<Self, EngineError> {
-        let wrong = || invalid("cursor", "is not a cursor of this list");
-        let (created_at, id) = text.split_once('_').ok_or_else(wrong)?;
-        Ok(Self { created_at: created_at.parse().map_err(|_| wrong())?, budget_id: id.parse().map_err(|_| wrong())? })
-    }
-}
+/// A place in a list that begins with the newest.
+type Newest = Reverse<Place<BudgetId>>;
 
 /// One page of budgets, newest first; it may be short while more follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -139,7 +66,7 @@ pub struct BudgetPage {
     /// The budgets.
     pub items: Vec<Budget>,
     /// Where the next page begins; nothing at the end.
-    pub next: Option<BudgetCursor>,
+    pub next: Option<Place<BudgetId>>,
 }
 
 /// What is known about scopes, and which budgets are known to exist.
@@ -199,35 +126,24 @@ fn scope_name(scope: &BudgetScope, namespace: &str) -> Result<Option<String>, En
 }
 
 impl Operations {
-    /// Creates a budget; the same again is a duplicate, and says so.
-    pub async fn create_budget(&self, new: NewBudget, actor: &str) -> Result<(Budget, bool), Error> {
-        let seed = new.parent.map(|parent| parent.seed());
-        let budget_id = new.budget_id.unwrap_or_else(|| seed.map_or_else(BudgetId::mint, BudgetId::mint_with_seed));
-        if new
+    /// Creates a budget; the same again is a duplicate, and says so. The first reset of a calendar is filled in.
+    pub async fn create_budget(&self, mut budget: NewBudget, actor: &str) -> Result<(Budget, bool), Error> {
+        let budget_id = budget.budget_id;
+        if budget
             .parent
             .is_some_and(|parent| self.client.route_of_budget(&parent) != self.client.route_of_budget(&budget_id))
         {
             return Err(invalid("budget_id", "must end like its parent's: a tree shares a partition").into());
         }
-        let scope = scope_name(&new.scope, &new.namespace)?;
+        let scope = scope_name(&budget.scope, &budget.namespace)?;
         if let Some(scope) = &scope {
             self.fits_scope(scope, budget_id).await?;
         }
         let route = self.client.route_of_budget(&budget_id);
         // Calendars follow the store's clock, as everything else that is due does.
         let NextDueReply::Next { now, .. } = self.client.call(route, &NextDue {}).await?;
-        let next_reset_at = next_reset(&new.reset, now).map_err(|error| invalid("reset.zone", error.to_string()))?;
-        let budget = wire::NewBudget {
-            budget_id,
-            dimensions: new.dimensions,
-            namespace: new.namespace,
-            next_reset_at,
-            on_hard: new.on_hard,
-            on_soft: new.on_soft,
-            parent: new.parent,
-            reset: new.reset,
-            scope: new.scope,
-        };
+        budget.next_reset_at =
+            next_reset(&budget.reset, now).map_err(|error| invalid("reset.zone", error.to_string()))?;
         let call = CreateBudget { actor: actor.to_owned(), budget };
         let CreateBudgetReply::Created { budget, duplicate } = self.client.call(route, &call).await?;
         self.note_scope(budget_id, scope, None).await;
@@ -269,56 +185,56 @@ impl Operations {
     pub async fn budgets(
         &self,
         filter: &BudgetFilter,
-        after: Option<BudgetCursor>,
+        after: Option<Place<BudgetId>>,
         limit: usize,
     ) -> Result<BudgetPage, Error> {
         let limit = limit.clamp(1, PAGE);
-        let shares: Vec<(Vec<Budget>, Option<BudgetPosition>)> = stream::iter(self.client.budget_routes())
+        let shares: Vec<Share<Budget, Newest>> = stream::iter(self.client.budget_routes())
             .map(|route| async move {
                 let call = ListBudgets {
-                    after: after.map(|c| BudgetPosition { created_at: c.created_at, budget_id: c.budget_id }),
+                    after: after.map(|Place { created_at, id }| BudgetPosition { created_at, budget_id: id }),
                     limit: i64::try_from(limit).expect("a page is small"),
                     namespace: filter.namespace.clone(),
                     scope: filter.scope,
                 };
                 let ListBudgetsReply::Page { items, last, more } = self.client.call(route, &call).await?;
-                Ok::<_, Error>((items, if more { last } else { None }))
+                let last =
+                    last.filter(|_| more).map(|at| Reverse(Place { created_at: at.created_at, id: at.budget_id }));
+                Ok::<_, Error>((items, last))
             })
             .buffer_unordered(AT_ONCE)
             .try_collect()
             .await?;
-        Ok(merged(shares, limit))
+        let place = |budget: &Budget| Reverse(Place { created_at: budget.created_at, id: budget.budget_id });
+        let (items, next) = merge(shares, limit, place);
+        Ok(BudgetPage { items, next: next.map(|Reverse(place)| place) })
     }
 
-    /// Changes limits; work that waits for room goes on when there is some.
-    pub async fn change_budget(&self, id: BudgetId, change: BudgetLimits, actor: &str) -> Result<Budget, Error> {
-        let BudgetLimits { limits, on_soft, on_hard, version } = change;
-        let call = ChangeBudget { actor: actor.to_owned(), budget_id: id, limits, on_hard, on_soft, version };
-        let ChangeBudgetReply::Changed { budget, .. } =
-            self.client.call(self.client.route_of_budget(&id), &call).await?;
-        Ok(budget)
-    }
-
-    /// Changes what a patch names and leaves the rest; made anew when another change came in between.
-    pub async fn patch_budget(&self, id: BudgetId, patch: &BudgetPatch, actor: &str) -> Result<Budget, Error> {
+    /// Changes what is named and leaves the rest; made anew when another change came in between. Work that waits for room goes
+    /// on when there is some.
+    pub async fn change_budget(
+        &self,
+        budget_id: BudgetId,
+        change: &ChangeBudgetBody,
+        actor: &str,
+    ) -> Result<Budget, Error> {
+        let route = self.client.route_of_budget(&budget_id);
         let mut tries = 1;
         loop {
-            let budget = self.budget(id).await?.budget;
-            let mut limits = Vec::new();
-            for (name, patch) in &patch.limits {
-                let Some(now) = budget.dimensions.iter().find(|dimension| dimension.name == *name) else {
-                    return Err(invalid(format!("dimensions.{name}"), "is no dimension of the budget").into());
-                };
-                let (hard, soft) = (patch.hard.unwrap_or(now.hard), patch.soft.unwrap_or(now.soft));
-                limits.push(DimensionLimit { name: name.clone(), hard, soft });
-            }
-            let BudgetPatch { on_soft, on_hard, .. } = *patch;
-            let change = BudgetLimits { limits, on_soft, on_hard, version: Some(budget.version) };
-            match self.change_budget(id, change, actor).await {
+            let budget = self.budget(budget_id).await?.budget;
+            let call = ChangeBudget {
+                actor: actor.to_owned(),
+                budget_id,
+                limits: change.limits(&budget.dimensions).map_err(|wrong| invalid(wrong.field, wrong.problem))?,
+                on_hard: change.on_hard,
+                on_soft: change.on_soft,
+                version: Some(budget.version),
+            };
+            match self.client.call(route, &call).await {
                 Err(error) if refused_with(&error) == Some(ErrorCode::BudgetVersionConflict) && tries < TRIES => {
                     tries += 1;
                 }
-                answer => return answer,
+                answer => return answer.map(|ChangeBudgetReply::Changed { budget, .. }| budget),
             }
         }
     }
@@ -483,20 +399,4 @@ impl Operations {
         }
         Ok(found.into_values().flatten().collect())
     }
-}
-
-/// Shows only what no partition can still come before.
-fn merged(shares: Vec<(Vec<Budget>, Option<BudgetPosition>)>, limit: usize) -> BudgetPage {
-    let reached = shares.iter().filter_map(|(_, next)| next.as_ref()).map(|at| (at.created_at, at.budget_id)).max();
-    let mut items: Vec<Budget> = shares.into_iter().flat_map(|(items, _)| items).collect();
-    items.sort_by_key(|budget| std::cmp::Reverse((budget.created_at, budget.budget_id)));
-    items.retain(|budget| reached.is_none_or(|at| (budget.created_at, budget.budget_id) >= at));
-    let cut = items.len() > limit;
-    items.truncate(limit);
-    let next = match (items.last(), reached) {
-        (Some(last), _) if cut => Some(BudgetCursor { created_at: last.created_at, budget_id: last.budget_id }),
-        (_, Some((created_at, budget_id))) => Some(BudgetCursor { created_at, budget_id }),
-        (_, None) => None,
-    };
-    BudgetPage { items, next }
 }

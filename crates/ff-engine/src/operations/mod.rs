@@ -32,10 +32,8 @@ use ff_script::{Client, Error};
 
 use crate::background::webhooks::Courier;
 
-pub use blocked::{BLOCKED_PAGE_MAX, Blocked, BlockedPage, BudgetLineCursor, QuotaLineCursor};
-pub use budget::{
-    BudgetCursor, BudgetFilter, BudgetLimits, BudgetPage, BudgetPatch, BudgetStatus, LimitPatch, NewBudget,
-};
+pub use blocked::{BudgetLineCursor, QuotaLineCursor};
+pub use budget::{BudgetFilter, BudgetPage, BudgetStatus};
 pub use calendar::{BadZone, next_reset};
 pub use children::{NewChild, Spawned, child_id};
 pub use flow::{
@@ -50,7 +48,7 @@ pub use quota::ThrottleUntil;
 pub use submission::{NewExecution, Submitter};
 pub use task::{Claimant, Claimed, LeaseRequest, fence_of};
 pub(crate) use usage::finish_usage;
-pub use usage::{Reserved, Usage, UsageAnswer, reservation_id};
+pub use usage::reservation_id;
 pub use waitpoint::{WaitpointCursor, WaitpointPage};
 
 /// Operations on one store; cheap to clone.

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use ff_api::quotas::ChangeQuotaBody;
 use ff_core::EngineError;
 use ff_core::error::{Detail, ValidationKind};
 use ff_core::error_code::ErrorCode;
@@ -61,18 +62,18 @@ impl Operations {
         }
     }
 
-    /// Changes a quota's definition; the change is made anew when another one came in between.
+    /// Changes what is named of a quota and leaves the rest; made anew when another change came in between.
     pub async fn change_quota(
         &self,
         id: QuotaPolicyId,
-        change: impl Fn(&mut Quota),
+        change: &ChangeQuotaBody,
         actor: &str,
     ) -> Result<QuotaEntry, Error> {
         let route = self.client.route_of_quota(&id);
         let mut tries = 1;
         loop {
             let (QuotaEntry { mut quota, version, .. }, _) = self.quota(id, None).await?;
-            change(&mut quota);
+            change.apply(&mut quota);
             let call = PutQuota { actor: Some(actor.to_owned()), quota, version: Some(version) };
             match self.client.call(route, &call).await {
                 Err(error) if refused_with(&error) == Some(ErrorCode::QuotaVersionConflict) && tries < TRIES => {

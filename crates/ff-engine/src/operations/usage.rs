@@ -5,78 +5,22 @@
 
 use std::collections::BTreeMap;
 
+use ff_api::usage::{ExecutionUsage, Reserved, used};
 use ff_core::EngineError;
+use ff_core::contracts::ReportUsageResult;
 use ff_core::error::ValidationKind;
 use ff_core::error_code::ErrorCode;
 use ff_core::types::{BudgetId, ExecutionId, QuotaPolicyId};
 use ff_script::generated::{
-    ApplyUsage, ApplyUsageReply, BudgetHolder, Fence, HoldBudget, HoldBudgetReply, LedgerLine, NoteUsage,
-    NoteUsageReply, PendingUsage, QuotaHolder, ReadUsage, ReadUsageReply, ReleaseReservation, ReserveBudget,
-    ReserveBudgetReply, SettleReservation, SettleReservationReply, SettleUsage, SettleUsageReply, UsageBreach,
-    UsageOutcome, UsageReport,
+    ApplyUsage, ApplyUsageReply, BudgetHolder, Fence, HoldBudget, HoldBudgetReply, NoteUsage, NoteUsageReply,
+    PendingUsage, QuotaHolder, ReadUsage, ReadUsageReply, ReleaseReservation, ReserveBudget, ReserveBudgetReply,
+    SettleReservation, SettleReservationReply, SettleUsage, SettleUsageReply, UsageBreach, UsageOutcome, UsageReport,
 };
 use ff_script::{Client, Error};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::{Operations, refused_with};
-
-/// What an execution used.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Usage {
-    /// By attempt, budget and dimension.
-    pub ledger: Vec<LedgerLine>,
-    /// Reports that wait for their budget's answer.
-    pub pending: Vec<PendingUsage>,
-}
-
-/// What a budget answered to a report.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum UsageAnswer {
-    /// Counted.
-    Ok,
-    /// Counted before, under the same key.
-    AlreadyApplied,
-    /// Counted, and a soft limit is reached.
-    SoftBreach {
-        /// The budget of the limit; one above the one that was reported to, perhaps.
-        budget_id: BudgetId,
-        /// The dimension of the limit.
-        dimension: String,
-        /// How much of it is used.
-        used: i64,
-        /// The limit.
-        limit: i64,
-    },
-    /// Not counted: it would have passed a hard limit.
-    HardBreach {
-        /// The limit in the way, and what its budget says to do.
-        breach: UsageBreach,
-        /// The lease is over: the execution waits, or has ended.
-        ended: bool,
-    },
-}
-
-/// What became of a reservation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reserved {
-    /// Held, until a time or with the lease.
-    Held {
-        /// Until then, without a lease.
-        expires_at: Option<i64>,
-    },
-    /// Nothing is held: a hard limit is in the way.
-    HardBreach {
-        /// The budget of the limit.
-        budget_id: BudgetId,
-        /// The dimension of the limit.
-        dimension: String,
-        /// How much of it is used.
-        used: i64,
-        /// The limit.
-        limit: i64,
-    },
-}
 
 /// The id of the reservation that a caller knows by a key of its own.
 #[must_use]
@@ -96,7 +40,7 @@ impl Operations {
         budget_id: BudgetId,
         dimensions: BTreeMap<String, i64>,
         dedup_key: Option<String>,
-    ) -> Result<UsageAnswer, Error> {
+    ) -> Result<ReportUsageResult, Error> {
         // A report whose answer is lost is sent again: it counts once under the key it has then, too.
         let dedup_key = dedup_key.or_else(|| Some(Uuid::now_v7().to_string()));
         let call = NoteUsage { dedup_key, ..NoteUsage::new(budget_id, dimensions, execution_id, *fence) };
@@ -112,7 +56,7 @@ impl Operations {
         budget_id: BudgetId,
         reservation_id: Uuid,
         dimensions: BTreeMap<String, i64>,
-    ) -> Result<UsageAnswer, Error> {
+    ) -> Result<ReportUsageResult, Error> {
         let call = NoteUsage {
             // A reservation is settled once: its id is the key.
             dedup_key: Some(format!("reservation:{reservation_id}")),
@@ -122,7 +66,7 @@ impl Operations {
         self.note_usage(call).await
     }
 
-    async fn note_usage(&self, call: NoteUsage) -> Result<UsageAnswer, Error> {
+    async fn note_usage(&self, call: NoteUsage) -> Result<ReportUsageResult, Error> {
         let execution_id = call.execution_id;
         let route = self.client.route_of(&execution_id);
         let NoteUsageReply::Noted { report } = self.client.call(route, &call).await?;
@@ -135,28 +79,27 @@ impl Operations {
         budget_id: BudgetId,
         dimensions: BTreeMap<String, i64>,
         dedup_key: Option<String>,
-    ) -> Result<UsageAnswer, Error> {
+    ) -> Result<ReportUsageResult, Error> {
         let report = UsageReport::new(dedup_key.unwrap_or_else(|| Uuid::now_v7().to_string()), dimensions);
         let route = self.client.route_of_budget(&budget_id);
         let applied = self.client.call(route, &ApplyUsage { budget_id, report }).await;
         Ok(match applied.map_err(of_the_report)? {
-            ApplyUsageReply::Ok => UsageAnswer::Ok,
-            ApplyUsageReply::AlreadyApplied { .. } => UsageAnswer::AlreadyApplied,
+            ApplyUsageReply::Ok => ReportUsageResult::Ok,
+            ApplyUsageReply::AlreadyApplied { .. } => ReportUsageResult::AlreadyApplied,
             ApplyUsageReply::SoftBreach { budget_id, dimension, limit, used } => {
-                UsageAnswer::SoftBreach { budget_id, dimension, used, limit }
+                soft(budget_id, dimension, used, limit)
             }
             ApplyUsageReply::HardBreach { action, budget_id, dimension, limit, rooms, used } => {
-                let breach = UsageBreach { action, budget_id, dimension, limit, rooms, used };
-                UsageAnswer::HardBreach { breach, ended: false }
+                hard(UsageBreach { action, budget_id, dimension, limit, rooms, used }, false)
             }
         })
     }
 
-    /// What an execution used, and what of it is not answered yet.
-    pub async fn usage(&self, execution_id: ExecutionId) -> Result<Usage, Error> {
+    /// What an execution used, and how many of its reports are not answered yet.
+    pub async fn usage(&self, execution_id: ExecutionId) -> Result<ExecutionUsage, Error> {
         let ReadUsageReply::Usage { ledger, pending } =
             self.client.call(self.client.route_of(&execution_id), &ReadUsage { execution_id }).await?;
-        Ok(Usage { ledger, pending })
+        Ok(ExecutionUsage { execution_id, used: used(&ledger), ledger, pending: pending.len() as u64 })
     }
 
     /// Holds amounts for a time.
@@ -186,9 +129,11 @@ impl Operations {
     }
 
     async fn reserved(&self, call: ReserveBudget) -> Result<Reserved, Error> {
+        let reservation_id = call.reservation_id;
         Ok(match self.client.call(self.client.route_of_budget(&call.budget_id), &call).await? {
-            ReserveBudgetReply::Reserved { expires_at, .. } => Reserved::Held { expires_at },
+            ReserveBudgetReply::Reserved { expires_at, .. } => Reserved::Ok { reservation_id, expires_at },
             ReserveBudgetReply::HardBreach { budget_id, dimension, limit, used, .. } => {
+                let (used, limit) = (used.unsigned_abs(), limit.unsigned_abs());
                 Reserved::HardBreach { budget_id, dimension, used, limit }
             }
         })
@@ -200,17 +145,16 @@ impl Operations {
         budget_id: BudgetId,
         reservation_id: Uuid,
         dimensions: BTreeMap<String, i64>,
-    ) -> Result<UsageAnswer, Error> {
+    ) -> Result<ReportUsageResult, Error> {
         let call = SettleReservation { budget_id, dimensions, reservation_id };
         Ok(match self.client.call(self.client.route_of_budget(&budget_id), &call).await? {
-            SettleReservationReply::Ok => UsageAnswer::Ok,
-            SettleReservationReply::AlreadyApplied => UsageAnswer::AlreadyApplied,
+            SettleReservationReply::Ok => ReportUsageResult::Ok,
+            SettleReservationReply::AlreadyApplied => ReportUsageResult::AlreadyApplied,
             SettleReservationReply::SoftBreach { budget_id, dimension, limit, used } => {
-                UsageAnswer::SoftBreach { budget_id, dimension, used, limit }
+                soft(budget_id, dimension, used, limit)
             }
             SettleReservationReply::HardBreach { action, budget_id, dimension, limit, rooms, used } => {
-                let breach = UsageBreach { action, budget_id, dimension, limit, rooms, used };
-                UsageAnswer::HardBreach { breach, ended: false }
+                hard(UsageBreach { action, budget_id, dimension, limit, rooms, used }, false)
             }
         })
     }
@@ -260,8 +204,21 @@ fn of_the_report(error: Error) -> Error {
     }
 }
 
+/// Counted, and a soft limit is reached.
+fn soft(budget_id: BudgetId, dimension: String, used: i64, limit: i64) -> ReportUsageResult {
+    let (used, limit) = (used.unsigned_abs(), limit.unsigned_abs());
+    ReportUsageResult::SoftBreach { budget_id, dimension, used, limit }
+}
+
+/// Not counted: it would have passed a hard limit.
+fn hard(breach: UsageBreach, lease_ended: bool) -> ReportUsageResult {
+    let UsageBreach { action, budget_id, dimension, limit, used, .. } = breach;
+    let (used, limit) = (used.unsigned_abs(), limit.unsigned_abs());
+    ReportUsageResult::HardBreach { budget_id, dimension, used, limit, action, lease_ended }
+}
+
 /// Counts a report and notes the answer with its execution.
-async fn finish(client: &Client, execution_id: ExecutionId, report: PendingUsage) -> Result<UsageAnswer, Error> {
+async fn finish(client: &Client, execution_id: ExecutionId, report: PendingUsage) -> Result<ReportUsageResult, Error> {
     let PendingUsage { budget_id, dedup_key, dimensions, holder_id, reservation_id, sequence, .. } = report;
     let report = UsageReport {
         dedup_key,
@@ -273,23 +230,23 @@ async fn finish(client: &Client, execution_id: ExecutionId, report: PendingUsage
     };
     let applied = client.call(client.route_of_budget(&budget_id), &ApplyUsage { budget_id, report }).await;
     let mut settle = SettleUsage::new(execution_id, UsageOutcome::Ok, sequence);
-    let mut answer = Ok(UsageAnswer::Ok);
+    let mut answer = Ok(ReportUsageResult::Ok);
     match applied {
         Ok(ApplyUsageReply::Ok) => {}
         Ok(ApplyUsageReply::AlreadyApplied { same }) => {
             settle.outcome = UsageOutcome::AlreadyApplied;
             settle.counted = Some(same);
-            answer = Ok(UsageAnswer::AlreadyApplied);
+            answer = Ok(ReportUsageResult::AlreadyApplied);
         }
         Ok(ApplyUsageReply::SoftBreach { budget_id, dimension, limit, used }) => {
             settle.outcome = UsageOutcome::SoftBreach;
-            answer = Ok(UsageAnswer::SoftBreach { budget_id, dimension, used, limit });
+            answer = Ok(soft(budget_id, dimension, used, limit));
         }
         Ok(ApplyUsageReply::HardBreach { action, budget_id, dimension, limit, rooms, used }) => {
             let breach = UsageBreach { action, budget_id, dimension, limit, rooms, used };
             settle.outcome = UsageOutcome::HardBreach;
             settle.breach = Some(breach.clone());
-            answer = Ok(UsageAnswer::HardBreach { breach, ended: false });
+            answer = Ok(hard(breach, false));
         }
         // The budget refuses it for good: it must not wait for ever.
         Err(error)
@@ -304,10 +261,10 @@ async fn finish(client: &Client, execution_id: ExecutionId, report: PendingUsage
         Err(error) => return Err(error),
     }
     let settled = client.call(client.route_of(&execution_id), &settle).await?;
-    if let (Ok(UsageAnswer::HardBreach { ended, .. }), SettleUsageReply::Settled { ended: now, .. }) =
+    if let (Ok(ReportUsageResult::HardBreach { lease_ended, .. }), SettleUsageReply::Settled { ended, .. }) =
         (&mut answer, settled)
     {
-        *ended = now;
+        *lease_ended = ended;
     }
     answer
 }

@@ -3,12 +3,14 @@
 
 use std::collections::BTreeMap;
 
+use ff_api::budgets::{ChangeBudgetBody, LimitPatchBody};
 use ff_core::types::BudgetId;
+use ff_engine::NewExecution;
 use ff_engine::background::unblock;
-use ff_engine::{BudgetLimits, NewBudget, NewExecution};
 use ff_script::Route;
 use ff_script::generated::{
-    BudgetRef, BudgetReset, BudgetScope, DimensionLimit, OnHard, OnSoft, PartitionStatsReply, ResetType, ScopeType,
+    BudgetRef, BudgetReset, BudgetScope, DimensionLimit, NewBudget, OnHard, OnSoft, PartitionStatsReply, ResetType,
+    ScopeType,
 };
 
 use crate::kit::{Kit, LANE, claim, eventually, ms, worker};
@@ -27,9 +29,10 @@ fn limit(hard: i64) -> Vec<DimensionLimit> {
 
 async fn create_budget(kit: &Kit, hard: i64) -> BudgetId {
     let new = NewBudget {
-        budget_id: None,
+        budget_id: BudgetId::mint(),
         namespace: "default".to_owned(),
         parent: None,
+        next_reset_at: None,
         scope: BudgetScope { r#type: ScopeType::Custom, id: None },
         dimensions: limit(hard),
         reset: BudgetReset { r#type: ResetType::None, interval_ms: None, zone: None },
@@ -114,7 +117,9 @@ on_both_hosts! {
 
         // A raise tells all of them, a page at a time.
         let before = kit.calls();
-        kit.operations().change_budget(budget, BudgetLimits { limits: limit(1_000_000_000), ..Default::default() }, "ops").await.unwrap();
+        let limit = LimitPatchBody { hard: Some(Some(1_000_000_000)), soft: None };
+        let change = ChangeBudgetBody { dimensions: [("tokens".to_owned(), limit)].into(), ..ChangeBudgetBody::default() };
+        kit.operations().change_budget(budget, &change, "ops").await.unwrap();
         eventually("all may start", async || {
             (standing(&kit).await == (0, count)).then_some(())
         })

@@ -5,14 +5,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use ff_api::budgets::{ChangeBudgetBody, LimitPatchBody};
+use ff_api::usage::Reserved;
+use ff_core::contracts::ReportUsageResult;
 use ff_core::error_code::ErrorCode;
 use ff_core::types::{BudgetId, ExecutionId, QuotaPolicyId};
 use ff_engine::dispatch::Dispatcher;
-use ff_engine::{BudgetLimits, Engine, NewBudget, NewExecution, Operations, Reserved, UsageAnswer, fence_of};
+use ff_engine::{Engine, NewExecution, Operations, fence_of};
 use ff_script::Error;
 use ff_script::generated::{
-    BudgetRef, BudgetReset, BudgetScope, DimensionLimit, NoteUsage, OnHard, OnSoft, PartitionStatsReply, Quota,
-    QuotaRef, ResetType, ScopeType, Task,
+    BudgetRef, BudgetReset, BudgetScope, DimensionLimit, NewBudget, NoteUsage, OnHard, OnSoft, PartitionStatsReply,
+    Quota, QuotaRef, ResetType, ScopeType, Task,
 };
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -41,9 +44,10 @@ fn limit(hard: i64) -> Vec<DimensionLimit> {
 
 async fn create_budget(kit: &Kit, hard: i64) -> BudgetId {
     let new = NewBudget {
-        budget_id: None,
+        budget_id: BudgetId::mint(),
         namespace: "default".to_owned(),
         parent: None,
+        next_reset_at: None,
         scope: BudgetScope { r#type: ScopeType::Custom, id: None },
         dimensions: limit(hard),
         reset: BudgetReset { r#type: ResetType::None, interval_ms: None, zone: None },
@@ -108,9 +112,9 @@ impl Crew {
             return false;
         }
         match in_time(operations.report_usage(id, &fence, self.budget, tokens(n), Some(key)).await) {
-            Some(UsageAnswer::Ok | UsageAnswer::AlreadyApplied) => true,
-            Some(UsageAnswer::HardBreach { .. }) | None => false,
-            Some(UsageAnswer::SoftBreach { .. }) => panic!("there is no soft limit"),
+            Some(ReportUsageResult::Ok | ReportUsageResult::AlreadyApplied) => true,
+            Some(ReportUsageResult::HardBreach { .. }) | None => false,
+            Some(ReportUsageResult::SoftBreach { .. }) => panic!("there is no soft limit"),
         }
     }
 
@@ -121,12 +125,12 @@ impl Crew {
         match in_time(reserved) {
             // What does not fit as an estimate may fit as it is; if it does not, the breach parks the execution.
             Some(Reserved::HardBreach { .. }) => return self.report(operations, task, 0, USES).await,
-            Some(Reserved::Held { .. }) if !self.deaths.dies(id) => {}
-            Some(Reserved::Held { .. }) | None => return false,
+            Some(Reserved::Ok { .. }) if !self.deaths.dies(id) => {}
+            Some(Reserved::Ok { .. }) | None => return false,
         }
         match in_time(operations.settle_reservation(self.budget, reservation, tokens(USES)).await) {
             None => return false,
-            Some(answer) => assert_eq!(answer, UsageAnswer::Ok, "what is held is there"),
+            Some(answer) => assert_eq!(answer, ReportUsageResult::Ok, "what is held is there"),
         }
         self.settled.fetch_add(USES, Ordering::SeqCst);
         true
@@ -209,12 +213,12 @@ async fn within(operations: &Operations, id: BudgetId) -> (i64, i64) {
 }
 
 /// What executions used, as their own ledgers say.
-async fn ledgers(operations: &Operations, ids: &[ExecutionId]) -> (i64, usize) {
+async fn ledgers(operations: &Operations, ids: &[ExecutionId]) -> (i64, u64) {
     let (mut accepted, mut pending) = (0, 0);
     for id in ids {
         let usage = operations.usage(*id).await.unwrap();
         accepted += usage.ledger.iter().map(|line| line.accepted).sum::<i64>();
-        pending += usage.pending.len();
+        pending += usage.pending;
     }
     (accepted, pending)
 }
@@ -262,7 +266,9 @@ on_both_hosts! {
         .await;
         let ended = crew.ended.load(Ordering::SeqCst);
         assert!((many() / 5..many()).contains(&ended), "{ended} ended");
-        operations.change_budget(budget, BudgetLimits { limits: limit(1_000_000), ..Default::default() }, "ops").await.unwrap();
+        let limit = LimitPatchBody { hard: Some(Some(1_000_000)), soft: None };
+        let change = ChangeBudgetBody { dimensions: [("tokens".to_owned(), limit)].into(), ..ChangeBudgetBody::default() };
+        operations.change_budget(budget, &change, "ops").await.unwrap();
         eventually("all have ended", async || {
             within(operations, budget).await;
             (crew.ended.load(Ordering::SeqCst) == many()).then_some(())

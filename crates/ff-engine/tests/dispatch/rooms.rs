@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ff_core::types::{BudgetId, ExecutionId, QuotaPolicyId};
-use ff_engine::{Fsck, NewBudget, NewExecution};
+use ff_engine::{Fsck, NewExecution};
 use ff_script::generated::{
-    BlockingReason, BudgetRef, BudgetReset, BudgetScope, DimensionLimit, Execution, OnHard, OnSoft, Quota, QuotaRef,
-    QuotaReturn, ResetType, ReturnQuota, ScopeType,
+    BlockingReason, BudgetRef, BudgetReset, BudgetScope, DimensionLimit, Execution, NewBudget, OnHard, OnSoft, Quota,
+    QuotaRef, QuotaReturn, ResetType, ReturnQuota, ScopeType,
 };
 use uuid::Uuid;
 
@@ -19,9 +19,10 @@ fn tokens(n: i64) -> BTreeMap<String, i64> {
 
 fn budget(id: BudgetId, hard: i64) -> NewBudget {
     NewBudget {
-        budget_id: Some(id),
+        budget_id: id,
         namespace: "default".to_owned(),
         parent: None,
+        next_reset_at: None,
         scope: BudgetScope { r#type: ScopeType::Custom, id: None },
         dimensions: vec![DimensionLimit { name: "tokens".to_owned(), hard: Some(hard), soft: None }],
         reset: BudgetReset { r#type: ResetType::None, interval_ms: None, zone: None },
@@ -103,11 +104,11 @@ on_both_hosts! {
         }
         let first = kit.operations().blocked_on_budget(id, None, 40).await.unwrap();
         assert_eq!((first.count, first.items.len()), (150, 40));
-        let (mut seen, mut next) = (first.items, first.next);
+        let (mut seen, mut next) = (first.items, first.next_cursor);
         while let Some(after) = next {
-            let page = kit.operations().blocked_on_budget(id, Some(after), 40).await.unwrap();
+            let page = kit.operations().blocked_on_budget(id, Some(after.parse().unwrap()), 40).await.unwrap();
             seen.extend(page.items);
-            next = page.next;
+            next = page.next_cursor;
         }
         let listed: BTreeSet<ExecutionId> = seen.iter().map(|one| one.execution_id).collect();
         assert_eq!((seen.len(), listed), (WORK, ids.iter().copied().collect()), "each once");

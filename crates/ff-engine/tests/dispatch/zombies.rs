@@ -3,12 +3,15 @@
 
 use std::collections::BTreeMap;
 
+use ff_api::usage::Reserved;
+use ff_core::contracts::ReportUsageResult;
 use ff_core::error_code::ErrorCode;
 use ff_core::types::{BudgetId, QuotaPolicyId};
-use ff_engine::{NewBudget, NewExecution, Reserved, UsageAnswer, fence_of};
+use ff_engine::{NewExecution, fence_of};
 use ff_script::Error;
 use ff_script::generated::{
-    BudgetRef, BudgetReset, BudgetScope, DimensionLimit, OnHard, OnSoft, Quota, QuotaRef, ResetType, ScopeType,
+    BudgetRef, BudgetReset, BudgetScope, DimensionLimit, NewBudget, OnHard, OnSoft, Quota, QuotaRef, ResetType,
+    ScopeType,
 };
 use uuid::Uuid;
 
@@ -21,9 +24,10 @@ fn tokens(n: i64) -> BTreeMap<String, i64> {
 
 async fn create_budget(kit: &Kit) -> BudgetId {
     let new = NewBudget {
-        budget_id: None,
+        budget_id: BudgetId::mint(),
         namespace: "default".to_owned(),
         parent: None,
+        next_reset_at: None,
         scope: BudgetScope { r#type: ScopeType::Custom, id: None },
         dimensions: vec![DimensionLimit { name: "tokens".to_owned(), hard: Some(100), soft: None }],
         reset: BudgetReset { r#type: ResetType::None, interval_ms: None, zone: None },
@@ -63,8 +67,8 @@ on_both_hosts! {
         let zombie = claim(&dispatcher, &worker("zombie", &[], 1_000), 1, ms(10_000)).await.remove(0);
         let (fence, reservation) = (fence_of(&zombie), Uuid::now_v7());
         let held = operations.reserve_under_lease(id, &fence, budget, reservation, tokens(30)).await.unwrap();
-        assert!(matches!(held, Reserved::Held { .. }));
-        assert_eq!(operations.report_usage(id, &fence, budget, tokens(5), None).await.unwrap(), UsageAnswer::Ok);
+        assert!(matches!(held, Reserved::Ok { .. }));
+        assert_eq!(operations.report_usage(id, &fence, budget, tokens(5), None).await.unwrap(), ReportUsageResult::Ok);
         let (used, held, holders) = stands(&kit, budget).await;
         assert_eq!((used, held, holders), (5, 45, 1), "the report came out of what was held");
 
@@ -95,7 +99,7 @@ on_both_hosts! {
         assert_eq!(operations.quota(quota, Some("k")).await.unwrap().1.unwrap().held, 1, "the slot is the heir's");
 
         let answer = operations.report_usage(id, &fence_of(&heir), budget, tokens(15), None).await;
-        assert_eq!(answer.unwrap(), UsageAnswer::Ok);
+        assert_eq!(answer.unwrap(), ReportUsageResult::Ok);
         kit.complete(&heir).await;
         eventually("nothing is held any more", async || {
             let slots = operations.quota(quota, Some("k")).await.unwrap().1;

@@ -2,17 +2,19 @@
 
 use std::collections::BTreeMap;
 
+use ff_api::budgets::{ChangeBudgetBody, LimitPatchBody};
+use ff_api::usage::Reserved;
+use ff_core::contracts::ReportUsageResult;
 use ff_core::error_code::ErrorCode;
 use ff_core::state::PublicState;
 use ff_core::types::{BudgetId, ExecutionId, QuotaPolicyId};
 use ff_engine::background::unblock;
-use ff_engine::{BudgetFilter, BudgetLimits, Engine, NewBudget, NewChild, NewFlow, NewMember, Operations, UsageAnswer};
-use ff_engine::{Reserved, child_id, fence_of};
+use ff_engine::{BudgetFilter, Engine, NewChild, NewFlow, NewMember, Operations, child_id, fence_of};
 use ff_script::Route;
 use ff_script::generated::{
     self as wire, AdmissionReason, BudgetCandidate, BudgetRef, BudgetReset, BudgetScope, BudgetVerdict, ClearedBudgets,
-    ClearedBudgetsReply, CreateBudget, DimensionLimit, Grant, NoteUsage, NoteUsageReply, OnHard, OnSoft, ResetType,
-    ResumeCause, ScopeType, SettleUsage, Task, UsageOutcome,
+    ClearedBudgetsReply, CreateBudget, DimensionLimit, Grant, NewBudget, NoteUsage, NoteUsageReply, OnHard, OnSoft,
+    ResetType, ResumeCause, ScopeType, SettleUsage, Task, UsageOutcome,
 };
 use uuid::Uuid;
 
@@ -34,9 +36,10 @@ fn never() -> BudgetReset {
 
 fn budget(hard: i64) -> NewBudget {
     NewBudget {
-        budget_id: None,
+        budget_id: BudgetId::mint(),
         namespace: "default".to_owned(),
         parent: None,
+        next_reset_at: None,
         scope: BudgetScope { r#type: ScopeType::Custom, id: None },
         dimensions: limit(hard),
         reset: never(),
@@ -54,7 +57,9 @@ async fn create(operations: &Operations, new: NewBudget) -> BudgetId {
 }
 
 async fn raise(operations: &Operations, id: BudgetId, hard: i64) {
-    operations.change_budget(id, BudgetLimits { limits: limit(hard), ..Default::default() }, "ops").await.unwrap();
+    let limit = LimitPatchBody { hard: Some(Some(hard)), soft: None };
+    let change = ChangeBudgetBody { dimensions: [("tokens".to_owned(), limit)].into(), ..ChangeBudgetBody::default() };
+    operations.change_budget(id, &change, "ops").await.unwrap();
 }
 
 /// Submits so much work with mixed priorities and parks all of it at the budget.
@@ -71,7 +76,7 @@ async fn park(operations: &Operations, id: BudgetId, count: usize) -> Vec<Execut
     assert_eq!(tasks.len(), count);
     for task in &tasks {
         let answer = operations.report_usage(task.execution_id, &fence_of(task), id, tokens(11), None).await.unwrap();
-        assert!(matches!(answer, UsageAnswer::HardBreach { ended: true, .. }), "{answer:?}");
+        assert!(matches!(answer, ReportUsageResult::HardBreach { lease_ended: true, .. }), "{answer:?}");
     }
     tasks.into_iter().map(|task| task.execution_id).collect()
 }
@@ -282,7 +287,7 @@ on_both_hosts! {
             for task in claimed.tasks {
                 assert_eq!((task.attempt_index, task.resume.as_ref().unwrap().cause), (0, ResumeCause::Budget));
                 let answer = operations.report_usage(task.execution_id, &fence_of(&task), id, tokens(11), None).await;
-                assert_eq!(answer.unwrap(), UsageAnswer::Ok);
+                assert_eq!(answer.unwrap(), ReportUsageResult::Ok);
                 complete(operations, &task, b"").await;
             }
         }
@@ -342,12 +347,12 @@ on_both_hosts! {
         let task = running(operations).await;
         let fence = fence_of(&task);
         let report = |n| operations.report_usage(task.execution_id, &fence, id, tokens(n), None);
-        assert_eq!(report(11).await.unwrap(), UsageAnswer::Ok);
-        assert!(matches!(report(11).await.unwrap(), UsageAnswer::HardBreach { ended: true, .. }));
+        assert_eq!(report(11).await.unwrap(), ReportUsageResult::Ok);
+        assert!(matches!(report(11).await.unwrap(), ReportUsageResult::HardBreach { lease_ended: true, .. }));
         becomes(operations, task.execution_id, PublicState::Resumable).await;
         let again = claim_one(operations, &worker("w2", 60_000), task.execution_id).await;
         let answer = operations.report_usage(task.execution_id, &fence_of(&again), id, tokens(11), None).await;
-        assert_eq!(answer.unwrap(), UsageAnswer::Ok);
+        assert_eq!(answer.unwrap(), ReportUsageResult::Ok);
         engine.stop().await;
     }
 
@@ -363,9 +368,9 @@ on_both_hosts! {
         assert!((0..=25 * 3_600_000).contains(&left), "{left}");
         // One whose first period ends at once gets the end of its second from the engine.
         let other = BudgetId::mint();
-        let soon = wire::NewBudget {
+        let soon = NewBudget {
             next_reset_at: Some(made.created_at + 300),
-            ..wire::NewBudget::new(
+            ..NewBudget::new(
                 other,
                 "default".to_owned(),
                 BudgetScope { r#type: ScopeType::Custom, id: None },
@@ -394,10 +399,10 @@ on_both_hosts! {
         let task = running(operations).await;
         let call = NoteUsage::new(id, tokens(30), task.execution_id, fence_of(&task));
         operations.client().call(operations.client().route_of(&task.execution_id), &call).await.unwrap();
-        assert_eq!(operations.usage(task.execution_id).await.unwrap().pending.len(), 1);
+        assert_eq!(operations.usage(task.execution_id).await.unwrap().pending, 1);
         eventually("the outbox finishes it", async || {
             let usage = operations.usage(task.execution_id).await.unwrap();
-            (usage.pending.is_empty() && usage.ledger[0].accepted == 30).then_some(())
+            (usage.pending == 0 && usage.ledger[0].accepted == 30).then_some(())
         })
         .await;
         assert_eq!(operations.budget(id).await.unwrap().budget.dimensions[0].used, 30);
@@ -405,7 +410,7 @@ on_both_hosts! {
         let unknown: BTreeMap<String, i64> = [("apples".to_owned(), 1)].into();
         let answer = operations.report_usage(task.execution_id, &fence_of(&task), id, unknown, None).await;
         assert_eq!(refusal(answer), ErrorCode::InvalidArgument);
-        assert_eq!(operations.usage(task.execution_id).await.unwrap().pending.len(), 0);
+        assert_eq!(operations.usage(task.execution_id).await.unwrap().pending, 0);
         engine.stop().await;
     }
 
@@ -413,14 +418,14 @@ on_both_hosts! {
         let engine = kit.engine().await;
         let operations = engine.operations();
         let root = create(operations, budget(100)).await;
-        let id = create(operations, NewBudget { parent: Some(root), ..budget(1_000) }).await;
+        let id = create(operations, NewBudget { budget_id: BudgetId::mint_with_seed(root.seed()), parent: Some(root), ..budget(1_000) }).await;
         let (first, second) = (Uuid::now_v7(), Uuid::now_v7());
         let held = operations.reserve(id, first, tokens(80), 60_000).await.unwrap();
-        assert!(matches!(held, Reserved::Held { expires_at: Some(_) }));
+        assert!(matches!(held, Reserved::Ok { expires_at: Some(_), .. }));
         let breach = operations.reserve(id, second, tokens(21), 60_000).await.unwrap();
         assert!(matches!(breach, Reserved::HardBreach { budget_id, limit: 100, .. } if budget_id == root));
-        assert_eq!(operations.settle_reservation(id, first, tokens(50)).await.unwrap(), UsageAnswer::Ok);
-        assert_eq!(operations.settle_reservation(id, first, tokens(50)).await.unwrap(), UsageAnswer::AlreadyApplied);
+        assert_eq!(operations.settle_reservation(id, first, tokens(50)).await.unwrap(), ReportUsageResult::Ok);
+        assert_eq!(operations.settle_reservation(id, first, tokens(50)).await.unwrap(), ReportUsageResult::AlreadyApplied);
         operations.reserve(id, second, tokens(50), 60_000).await.unwrap();
         operations.release_reservation(id, second).await.unwrap();
         let status = operations.budget(root).await.unwrap();
@@ -478,7 +483,7 @@ on_both_hosts! {
         let client = operations.client();
         // The creator and the deleter died right after their first call.
         let id = BudgetId::mint();
-        let budget = wire::NewBudget::new(id, "default".into(), BudgetScope { r#type: ScopeType::Lane, id: Some(LANE.into()) }, limit(10), never(), OnSoft::Notify, OnHard::Suspend);
+        let budget = NewBudget::new(id, "default".into(), BudgetScope { r#type: ScopeType::Lane, id: Some(LANE.into()) }, limit(10), never(), OnSoft::Notify, OnHard::Suspend);
         let route = client.route_of_budget(&id);
         client.call(route, &CreateBudget { actor: "ops".into(), budget }).await.unwrap();
         eventually("the scope is told", async || {
@@ -496,7 +501,7 @@ on_both_hosts! {
             create(operations, scoped(ScopeType::Namespace, None)).await;
         }
         let ninth = BudgetId::mint();
-        let refused = operations.create_budget(NewBudget { budget_id: Some(ninth), ..scoped(ScopeType::Namespace, None) }, "ops").await;
+        let refused = operations.create_budget(NewBudget { budget_id: ninth, ..scoped(ScopeType::Namespace, None) }, "ops").await;
         assert_eq!(refusal(refused), ErrorCode::InvalidArgument);
         assert_eq!(refusal(operations.budget(ninth).await), ErrorCode::BudgetNotFound, "nothing was made");
         engine.stop().await;

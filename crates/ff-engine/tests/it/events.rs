@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ff_core::types::{ExecutionId, QuotaPolicyId};
-use ff_engine::{Cursor, Delivered, Engine, FeedFilter, NewBudget, NewExecution, Operations};
+use ff_core::types::{BudgetId, ExecutionId, QuotaPolicyId};
+use ff_engine::{Cursor, Delivered, Engine, FeedFilter, NewExecution, Operations};
 use ff_script::generated::{
-    BudgetReset, BudgetScope, DefineLane, DimensionLimit, LaneState, OnHard, OnSoft, Quota, RegisterWorker, ResetType,
-    ScopeType,
+    BudgetReset, BudgetScope, DefineLane, DimensionLimit, LaneState, NewBudget, OnHard, OnSoft, Quota, RegisterWorker,
+    ResetType, ScopeType,
 };
 
 use crate::kit::*;
@@ -67,9 +67,10 @@ on_both_hosts! {
         let operations = engine.operations();
         let mut feed = engine.feed(FeedFilter { types: vec!["budget.".into(), "quota.".into()], ..Default::default() }, Cursor::start());
         let new = NewBudget {
-            budget_id: None,
+            budget_id: BudgetId::mint(),
             namespace: "default".to_owned(),
             parent: None,
+            next_reset_at: None,
             scope: BudgetScope { r#type: ScopeType::Custom, id: None },
             dimensions: vec![DimensionLimit { name: "tokens".to_owned(), hard: Some(10), soft: Some(5) }],
             reset: BudgetReset { r#type: ResetType::None, interval_ms: None, zone: None },

@@ -1,5 +1,6 @@
 //! Quotas through the operations: made, changed, listed, asked for at submission; holders that are gone leave.
 
+use ff_api::quotas::{ChangeQuotaBody, QuotaRateBody};
 use ff_core::error_code::ErrorCode;
 use ff_core::state::PublicState;
 use ff_core::types::{ExecutionId, QuotaPolicyId};
@@ -7,8 +8,7 @@ use ff_engine::background::holders::{self, Leaving};
 use ff_engine::{NewExecution, NewFlow, NewMember, Operations};
 use ff_script::Route;
 use ff_script::generated::{
-    AdmissionReason, CancelExecution, Grant, Holder, Quota, QuotaCandidate, QuotaRate, QuotaRef, RateMode,
-    SubmitExecutionReply,
+    AdmissionReason, CancelExecution, Grant, Holder, Quota, QuotaCandidate, QuotaRef, SubmitExecutionReply,
 };
 use uuid::Uuid;
 
@@ -93,9 +93,11 @@ on_both_hosts! {
         assert!(operations.quotas(Some("elsewhere")).await.unwrap().is_empty());
 
         let id = made[0].quota_id;
-        let changes = (0..4).map(|n| operations.change_quota(id, move |quota| {
-            quota.rate = Some(QuotaRate { limit: n + 1, window_ms: 10, mode: RateMode::Sliding });
-        }, "ops"));
+        let changes: Vec<_> = (0..4)
+            .map(|n| QuotaRateBody { limit: n + 1, window_ms: 10, mode: None })
+            .map(|rate| ChangeQuotaBody { rate: Some(Some(rate)), ..ChangeQuotaBody::default() })
+            .collect();
+        let changes = changes.iter().map(|change| operations.change_quota(id, change, "ops"));
         for answer in futures::future::join_all(changes).await {
             answer.unwrap();
         }

@@ -183,16 +183,6 @@ impl Http {
     async fn tell(&self, path: &str, body: &Value) -> Result<(), SdkError> {
         self.request(Method::POST, path, Some(body), Duration::ZERO).await.map(|_| ())
     }
-
-    pub(super) async fn task<T: DeserializeOwned>(
-        &self,
-        lease: LeaseRef,
-        verb: &str,
-        mut body: Map<String, Value>,
-    ) -> Result<T, SdkError> {
-        body.insert("fence".to_owned(), fence(lease));
-        self.post(&format!("/v1/tasks/{}/{verb}", lease.execution_id), &Value::Object(body), Duration::ZERO).await
-    }
 }
 
 fn method_of(method: ff_api::operation::Method) -> Method {

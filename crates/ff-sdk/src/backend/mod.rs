@@ -5,9 +5,7 @@
 
 mod direct;
 mod direct_flows;
-mod direct_limits;
 mod direct_streams;
-mod direct_usage;
 mod direct_waits;
 mod flows;
 #[cfg(feature = "http")]
@@ -19,19 +17,13 @@ mod http_ends;
 #[cfg(feature = "http")]
 mod http_flows;
 #[cfg(feature = "http")]
-mod http_limits;
-#[cfg(feature = "http")]
 mod http_streams;
 #[cfg(feature = "http")]
 mod http_submissions;
 #[cfg(feature = "http")]
-mod http_usage;
-#[cfg(feature = "http")]
 mod http_waits;
-mod limits;
 mod reach;
 mod streams;
-mod usage;
 mod waits;
 
 use std::collections::HashMap;
@@ -59,12 +51,10 @@ pub(crate) use flows::list_flows;
 pub use flows::{ChildPage, ChildrenWait, Flows};
 #[cfg(feature = "http")]
 pub use http::Http;
-pub use limits::Limits;
 #[cfg(feature = "embedded")]
 pub(crate) use reach::Crossing;
 pub use reach::Reach;
 pub use streams::{Appended, FramePlace, FrameSpan, Frames};
-pub use usage::{Amounts, Usage};
 pub use waits::{Suspended, Suspending, Waits};
 
 /// How a backend reaches the engine.
@@ -237,7 +227,7 @@ pub struct Finished {
 
 /// Everything the SDK asks of an engine. Object safe; nothing has a default body.
 #[async_trait]
-pub trait Backend: Waits + Frames + Flows + Usage + Limits + Send + Sync + 'static {
+pub trait Backend: Waits + Frames + Flows + Send + Sync + 'static {
     /// How it travels.
     fn transport(&self) -> Transport;
 

@@ -93,6 +93,12 @@ impl Call {
             "task_suspend" => Self::Suspend,
             "waitpoint_create" => Self::Waitpoint,
             "signal_deliver" => Self::Signal,
+            "task_report_usage" => Self::Usage,
+            "task_reserve" => Self::Reserve,
+            "task_settle" => Self::Settle,
+            "task_release" => Self::Release,
+            "task_throttle" => Self::Throttle,
+            "task_settle_weight" => Self::Weight,
             _ => return None,
         })
     }

@@ -1,14 +1,16 @@
 //! Reporting what a task used, and reserving before it is used.
 
-use std::collections::BTreeMap;
-
+use ff_api::Ask;
+use ff_api::usage::{
+    Amounts, ReleaseForTask, ReleaseForTaskBody, ReportUsage, ReportUsageBody, ReserveForTask, ReserveForTaskBody,
+    Reserved, SettleForTask, SettleForTaskBody,
+};
 use ff_core::contracts::{BreachAction, ReportUsageResult, Reservation, ReserveResult};
 use ff_core::error::{ConflictKind, Detail};
 use ff_core::types::BudgetId;
 use ff_core::{EngineError, ErrorCode};
 use uuid::Uuid;
 
-use crate::backend::Amounts;
 use crate::runtime::Ctx;
 use crate::task::TaskCore;
 use crate::{CancelReason, ClaimedTask, SdkError};
@@ -18,13 +20,13 @@ const AMOUNT_MAX: u64 = ff_core::limits::TIME_MS_MAX.unsigned_abs();
 
 /// Amounts by dimension, each named once and in bounds.
 pub(super) fn amounts(context: &str, dimensions: &[(&str, u64)]) -> Result<Amounts, SdkError> {
-    let mut all = BTreeMap::new();
+    let mut all = Amounts::new();
     for (name, amount) in dimensions {
         let refuse = |problem: String| SdkError::config(context, &format!("dimensions.{name}"), problem);
         if !(1..=AMOUNT_MAX).contains(amount) {
             return Err(refuse(format!("must be in 1..={AMOUNT_MAX}, got {amount}")));
         }
-        if all.insert((*name).to_owned(), *amount).is_some() {
+        if all.insert((*name).to_owned(), i64::try_from(*amount).expect("it is in bounds")).is_some() {
             return Err(refuse("is given twice".to_owned()));
         }
     }
@@ -80,11 +82,21 @@ impl TaskCore {
         self.check_breach()?;
         // A report that is repeated because its answer was lost must count once.
         let key = dedup_key.map_or_else(|| Uuid::now_v7().to_string(), str::to_owned);
-        let mut tries = 0;
+        let ask = Ask::<ReportUsage>::with(
+            self.lease.at.execution_id,
+            ReportUsageBody {
+                fence: self.lease.at.fence(),
+                budget_id: *budget,
+                dimensions,
+                dedup_key: Some(key),
+                request_id: None,
+            },
+        );
+        let (reach, mut tries) = (self.backend.reach(), 0);
         let answer = self
             .repeat(|| {
                 tries += 1;
-                self.backend.report_usage(self.lease.at, *budget, &dimensions, &key)
+                reach.ask(ask.clone())
             })
             .await;
         self.heard(answer, tries > 1 && dedup_key.is_none())
@@ -98,7 +110,25 @@ impl TaskCore {
     ) -> Result<ReserveResult, SdkError> {
         let dimensions = amounts("reserve", dimensions)?;
         let key = dedup_key.map_or_else(|| Uuid::now_v7().to_string(), str::to_owned);
-        self.repeat(|| self.backend.reserve(self.lease.at, *budget, &dimensions, &key)).await
+        let ask = Ask::<ReserveForTask>::with(
+            self.lease.at.execution_id,
+            ReserveForTaskBody {
+                fence: self.lease.at.fence(),
+                budget_id: *budget,
+                dimensions,
+                dedup_key: Some(key),
+                request_id: None,
+            },
+        );
+        let reach = self.backend.reach();
+        Ok(match self.repeat(|| reach.ask(ask.clone())).await? {
+            Reserved::Ok { reservation_id, .. } => {
+                ReserveResult::Ok(Reservation { budget_id: *budget, reservation_id })
+            }
+            Reserved::HardBreach { budget_id, dimension, used, limit } => {
+                ReserveResult::HardBreach { budget_id, dimension, used, limit }
+            }
+        })
     }
 
     pub(crate) async fn settle(
@@ -108,22 +138,38 @@ impl TaskCore {
     ) -> Result<ReportUsageResult, SdkError> {
         let dimensions = amounts("settle", dimensions)?;
         self.check_breach()?;
-        let mut tries = 0;
+        let Reservation { budget_id, reservation_id } = *reservation;
+        let ask = Ask::<SettleForTask>::with(
+            self.lease.at.execution_id,
+            SettleForTaskBody {
+                fence: Some(self.lease.at.fence()),
+                budget_id,
+                reservation_id,
+                dimensions,
+                request_id: None,
+            },
+        );
+        let (reach, mut tries) = (self.backend.reach(), 0);
         let answer = self
             .repeat(|| {
                 tries += 1;
-                self.backend.settle(self.lease.at, *reservation, &dimensions)
+                reach.ask(ask.clone())
             })
             .await;
         self.heard(answer, tries > 1)
     }
 
     pub(crate) async fn release(&self, reservation: &Reservation) -> Result<(), SdkError> {
-        let mut tries = 0;
+        let Reservation { budget_id, reservation_id } = *reservation;
+        let ask = Ask::<ReleaseForTask>::with(
+            self.lease.at.execution_id,
+            ReleaseForTaskBody { fence: Some(self.lease.at.fence()), budget_id, reservation_id, request_id: None },
+        );
+        let (reach, mut tries) = (self.backend.reach(), 0);
         let answer = self
             .repeat(|| {
                 tries += 1;
-                self.backend.release(self.lease.at, *reservation)
+                reach.ask(ask.clone())
             })
             .await;
         match answer {
@@ -131,7 +177,7 @@ impl TaskCore {
             Err(error) if tries > 1 && error.engine().is_some_and(|error| error.code() == "reservation_not_found") => {
                 Ok(())
             }
-            answer => answer,
+            answer => answer.map(|_| ()),
         }
     }
 

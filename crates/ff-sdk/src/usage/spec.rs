@@ -1,12 +1,14 @@
 //! Budgets and quotas to make, and changes of those that are there.
 
+use ff_api::budgets::{ChangeBudgetBody, CreateBudgetBody, LimitBody, LimitPatchBody, NamedScope, ScopeBody};
+use ff_api::quotas::{CreateQuotaBody, QuotaRateBody};
+use ff_api::reset::{CalendarReset, CalendarUnit, IntervalReset, Reset};
 use ff_core::types::{BudgetId, QuotaPolicyId};
-use ff_engine::operations::{BudgetPatch, LimitPatch};
-use ff_engine::{NewBudget, NewExecution};
-use ff_script::generated::{
-    BudgetRef, BudgetReset, BudgetScope, DimensionLimit, OnHard, OnSoft, Quota, QuotaRate, QuotaWeights, RateMode,
-    ResetType, ScopeType,
-};
+use ff_engine::NewExecution;
+use ff_script::generated::{BudgetRef, OnHard, OnSoft, QuotaWeights, RateMode, ScopeType};
+
+/// A change of a quota. What is `None` stays; a part that is `Some(None)` is taken away.
+pub use ff_api::quotas::ChangeQuotaBody as QuotaChange;
 
 use crate::{ChildSpec, FlowSpec, MemberSpec};
 
@@ -30,25 +32,14 @@ fn amount(n: u64) -> i64 {
 #[derive(Clone, Debug)]
 pub struct BudgetSpec {
     /// What is said about it.
-    pub fields: NewBudget,
+    pub fields: CreateBudgetBody,
 }
 
 impl BudgetSpec {
     /// A budget of a namespace, which measures nothing yet.
     #[must_use]
     pub fn new(namespace: impl Into<String>) -> Self {
-        Self {
-            fields: NewBudget {
-                budget_id: None,
-                namespace: namespace.into(),
-                parent: None,
-                scope: BudgetScope { r#type: ScopeType::Custom, id: None },
-                dimensions: Vec::new(),
-                reset: BudgetReset { r#type: ResetType::None, interval_ms: None, zone: None },
-                on_soft: OnSoft::Notify,
-                on_hard: OnHard::Suspend,
-            },
-        }
+        Self { fields: CreateBudgetBody { namespace: Some(namespace.into()), ..CreateBudgetBody::default() } }
     }
 
     /// Proposes an id; the same budget made again under it is the first one.
@@ -66,7 +57,7 @@ impl BudgetSpec {
     }
 
     fn scope(mut self, r#type: ScopeType, id: Option<String>) -> Self {
-        self.fields.scope = BudgetScope { r#type, id };
+        self.fields.scope = Some(ScopeBody::Named(NamedScope { r#type, id }));
         self
     }
 
@@ -94,13 +85,8 @@ impl BudgetSpec {
         self.scope(ScopeType::Tenant, Some(tenant.into()))
     }
 
-    fn limit(&mut self, dimension: &str) -> &mut DimensionLimit {
-        let dimensions = &mut self.fields.dimensions;
-        let at = dimensions.iter().position(|limit| limit.name == dimension).unwrap_or_else(|| {
-            dimensions.push(DimensionLimit { name: dimension.to_owned(), hard: None, soft: None });
-            dimensions.len() - 1
-        });
-        &mut dimensions[at]
+    fn limit(&mut self, dimension: &str) -> &mut LimitBody {
+        self.fields.dimensions.entry(dimension.to_owned()).or_default()
     }
 
     /// Measures a dimension without a limit.
@@ -127,36 +113,38 @@ impl BudgetSpec {
     /// Starts anew after every interval.
     #[must_use]
     pub fn every_ms(mut self, interval_ms: u64) -> Self {
-        let interval_ms = Some(amount(interval_ms));
-        self.fields.reset = BudgetReset { r#type: ResetType::Interval, interval_ms, zone: None };
+        self.fields.reset = Some(Reset::Interval(IntervalReset { interval_ms: amount(interval_ms) }));
+        self
+    }
+
+    fn each(mut self, calendar: CalendarUnit, zone: String) -> Self {
+        self.fields.reset = Some(Reset::Calendar(CalendarReset { calendar, zone: Some(zone) }));
         self
     }
 
     /// Starts anew with each day of a time zone, by its IANA name.
     #[must_use]
-    pub fn each_day(mut self, zone: impl Into<String>) -> Self {
-        self.fields.reset = BudgetReset { r#type: ResetType::Day, interval_ms: None, zone: Some(zone.into()) };
-        self
+    pub fn each_day(self, zone: impl Into<String>) -> Self {
+        self.each(CalendarUnit::Day, zone.into())
     }
 
     /// Starts anew with each month of a time zone, by its IANA name.
     #[must_use]
-    pub fn each_month(mut self, zone: impl Into<String>) -> Self {
-        self.fields.reset = BudgetReset { r#type: ResetType::Month, interval_ms: None, zone: Some(zone.into()) };
-        self
+    pub fn each_month(self, zone: impl Into<String>) -> Self {
+        self.each(CalendarUnit::Month, zone.into())
     }
 
     /// What happens at a soft limit.
     #[must_use]
     pub fn on_soft(mut self, what: OnSoft) -> Self {
-        self.fields.on_soft = what;
+        self.fields.on_soft = Some(what);
         self
     }
 
     /// What happens to running work at a hard limit.
     #[must_use]
     pub fn on_hard(mut self, what: OnHard) -> Self {
-        self.fields.on_hard = what;
+        self.fields.on_hard = Some(what);
         self
     }
 }
@@ -166,17 +154,17 @@ impl BudgetSpec {
 /// ```
 /// use ff_sdk::BudgetChange;
 /// let raise = BudgetChange::default().hard("tokens", Some(200_000)).soft("tokens", None);
-/// assert_eq!(raise.patch.limits["tokens"].hard, Some(Some(200_000)));
+/// assert_eq!(raise.patch.dimensions["tokens"].hard, Some(Some(200_000)));
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct BudgetChange {
     /// What changes.
-    pub patch: BudgetPatch,
+    pub patch: ChangeBudgetBody,
 }
 
 impl BudgetChange {
-    fn limit(&mut self, dimension: &str) -> &mut LimitPatch {
-        self.patch.limits.entry(dimension.to_owned()).or_default()
+    fn limit(&mut self, dimension: &str) -> &mut LimitPatchBody {
+        self.patch.dimensions.entry(dimension.to_owned()).or_default()
     }
 
     /// The hard limit of a dimension; none takes it away.
@@ -218,20 +206,26 @@ impl BudgetChange {
 #[derive(Clone, Debug)]
 pub struct QuotaSpec {
     /// What is said about it; the id is minted unless one is proposed.
-    pub fields: Quota,
+    pub fields: CreateQuotaBody,
 }
 
 impl QuotaSpec {
     /// A quota of a namespace, which limits nothing yet.
     #[must_use]
     pub fn new(namespace: impl Into<String>) -> Self {
-        Self { fields: Quota::new(QuotaPolicyId::mint(), namespace.into(), false) }
+        Self {
+            fields: CreateQuotaBody {
+                quota_id: Some(QuotaPolicyId::mint()),
+                namespace: Some(namespace.into()),
+                ..CreateQuotaBody::default()
+            },
+        }
     }
 
     /// Proposes an id; the same quota made again under it is the first one.
     #[must_use]
     pub fn id(mut self, id: QuotaPolicyId) -> Self {
-        self.fields.quota_id = id;
+        self.fields.quota_id = Some(id);
         self
     }
 
@@ -239,7 +233,7 @@ impl QuotaSpec {
     #[must_use]
     pub fn rate(mut self, limit: u64, window_ms: u64) -> Self {
         let (limit, window_ms) = (amount(limit), amount(window_ms));
-        self.fields.rate = Some(QuotaRate { limit, window_ms, mode: RateMode::Sliding });
+        self.fields.rate = Some(QuotaRateBody { limit, window_ms, mode: None });
         self
     }
 
@@ -247,7 +241,7 @@ impl QuotaSpec {
     #[must_use]
     pub fn smooth_rate(mut self, limit: u64, window_ms: u64) -> Self {
         let (limit, window_ms) = (amount(limit), amount(window_ms));
-        self.fields.rate = Some(QuotaRate { limit, window_ms, mode: RateMode::Smooth });
+        self.fields.rate = Some(QuotaRateBody { limit, window_ms, mode: Some(RateMode::Smooth) });
         self
     }
 
@@ -268,38 +262,8 @@ impl QuotaSpec {
     /// Work that is suspended or waits for children keeps its place among those that run.
     #[must_use]
     pub fn hold_while_suspended(mut self) -> Self {
-        self.fields.hold_while_suspended = true;
+        self.fields.hold_while_suspended = Some(true);
         self
-    }
-}
-
-/// A change of a quota; what is not named stays, and a part that is `Some(None)` is taken away.
-#[derive(Clone, Debug, Default)]
-pub struct QuotaChange {
-    /// How many may start.
-    pub rate: Option<Option<QuotaRate>>,
-    /// How many may run at once.
-    pub concurrency: Option<Option<u64>>,
-    /// How much weight may start.
-    pub weighted: Option<Option<QuotaWeights>>,
-    /// Whether suspended work keeps its place.
-    pub hold_while_suspended: Option<bool>,
-}
-
-impl QuotaChange {
-    pub(crate) fn apply(&self, quota: &mut Quota) {
-        if let Some(rate) = &self.rate {
-            quota.rate.clone_from(rate);
-        }
-        if let Some(concurrency) = self.concurrency {
-            quota.concurrency = concurrency.map(amount);
-        }
-        if let Some(weighted) = &self.weighted {
-            quota.weighted.clone_from(weighted);
-        }
-        if let Some(hold) = self.hold_while_suspended {
-            quota.hold_while_suspended = hold;
-        }
     }
 }
 

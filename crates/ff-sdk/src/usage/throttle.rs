@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use ff_api::Ask;
+use ff_api::quotas::{SettleWeight, ThrottleForTask, ThrottleForTaskBody, WeightBody, WeightOutcome};
 use ff_core::types::{QuotaPolicyId, TimestampMs};
-use ff_engine::operations::ThrottleUntil;
 
 use crate::runtime::Ctx;
 use crate::task::TaskCore;
@@ -14,9 +15,9 @@ impl TaskCore {
         &self,
         quota: &QuotaPolicyId,
         key: &str,
-        until: ThrottleUntil,
+        until: TimestampMs,
     ) -> Result<Option<TimestampMs>, SdkError> {
-        self.repeat(|| self.backend.throttle(self.lease.at, *quota, key, until)).await
+        self.throttled(quota, key, Some(until.as_millis()), None).await
     }
 
     pub(crate) async fn throttle_for(
@@ -26,11 +27,45 @@ impl TaskCore {
         wait: Duration,
     ) -> Result<Option<TimestampMs>, SdkError> {
         let ms = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX).max(1);
-        self.throttle(quota, key, ThrottleUntil::For(ms)).await
+        self.throttled(quota, key, None, Some(ms)).await
+    }
+
+    async fn throttled(
+        &self,
+        quota: &QuotaPolicyId,
+        key: &str,
+        until: Option<i64>,
+        retry_after_ms: Option<i64>,
+    ) -> Result<Option<TimestampMs>, SdkError> {
+        let ask = Ask::<ThrottleForTask>::with(
+            self.lease.at.execution_id,
+            ThrottleForTaskBody {
+                fence: self.lease.at.fence(),
+                quota_id: *quota,
+                key: key.to_owned(),
+                until,
+                retry_after_ms,
+                request_id: None,
+            },
+        );
+        let reach = self.backend.reach();
+        let throttled = self.repeat(|| reach.ask(ask.clone())).await?;
+        Ok(throttled.throttled_until.map(TimestampMs))
     }
 
     pub(crate) async fn settle_weight(&self, quota: &QuotaPolicyId, key: &str, weight: u64) -> Result<bool, SdkError> {
-        self.repeat(|| self.backend.settle_weight(self.lease.at, *quota, key, weight)).await
+        let ask = Ask::<SettleWeight>::with(
+            self.lease.at.execution_id,
+            WeightBody {
+                fence: self.lease.at.fence(),
+                quota_id: *quota,
+                key: key.to_owned(),
+                weight: i64::try_from(weight).unwrap_or(i64::MAX),
+                request_id: None,
+            },
+        );
+        let reach = self.backend.reach();
+        Ok(self.repeat(|| reach.ask(ask.clone())).await?.outcome == WeightOutcome::Ok)
     }
 }
 
@@ -44,7 +79,7 @@ impl ClaimedTask {
         key: &str,
         until: TimestampMs,
     ) -> Result<Option<TimestampMs>, SdkError> {
-        self.core().throttle(quota, key, ThrottleUntil::Time(until.as_millis())).await
+        self.core().throttle(quota, key, until).await
     }
 
     /// Like [`ClaimedTask::throttle`], for as long as a provider's `Retry-After` says, by the engine's clock.
@@ -73,7 +108,7 @@ impl Ctx {
         key: &str,
         until: TimestampMs,
     ) -> Result<Option<TimestampMs>, SdkError> {
-        self.0.throttle(quota, key, ThrottleUntil::Time(until.as_millis())).await
+        self.0.throttle(quota, key, until).await
     }
 
     /// A provider has enough: nothing starts under this key for a while.

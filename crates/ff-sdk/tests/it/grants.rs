@@ -84,9 +84,9 @@ for_each_transport! {
         for hold in [true, false] {
             for granted in [true, false] {
                 let mut spec = QuotaSpec::new("default").concurrency(1);
-                spec.fields.hold_while_suspended = hold;
+                spec.fields.hold_while_suspended = Some(hold);
                 let quota = world.admin.create_quota(spec).await.unwrap().quota_id;
-                let held = async || world.admin.describe_quota(&quota, Some("k")).await.unwrap().keys[0].held;
+                let held = async || world.admin.describe_quota(&quota, Some("k")).await.unwrap().key("k").unwrap().held;
                 world.admin.submit(world.new_execution("k").quota(&quota, "k")).await.unwrap();
                 let task = if granted {
                     let mut task = None;

@@ -22,7 +22,7 @@ pub async fn budget(world: &World, hard: u64, on_hard: OnHard) -> BudgetId {
     world.admin.create_budget(spec).await.unwrap().budget_id
 }
 
-async fn standing(world: &World, id: &BudgetId) -> (u64, u64) {
+async fn standing(world: &World, id: &BudgetId) -> (i64, i64) {
     let tokens = world.admin.describe_budget(id).await.unwrap().dimensions["tokens"];
     (tokens.used, tokens.held)
 }
@@ -164,7 +164,7 @@ for_each_transport! {
         assert_eq!(task.report_usage(&id, &[("tokens", 7)], None).await.unwrap(), ReportUsageResult::Ok);
         task.complete(None).await.unwrap();
         let usage = world.admin.usage(&execution).await.unwrap();
-        assert_eq!((usage.used("tokens"), usage.lines[0].refused), (11, 7));
+        assert_eq!((usage.used("tokens"), usage.ledger[0].refused), (11, 7));
     }
 
     async fn a_parked_task_is_not_started_before_what_was_refused_fits(world: &World) {
@@ -263,7 +263,8 @@ for_each_transport! {
             world.describe(&held_back).await.blocking_reason == Some(BlockingReason::WaitingForQuota)
         })
         .await;
-        assert_eq!(world.admin.describe_quota(&quota, Some("acme")).await.unwrap().keys[0].throttled_until, until_then);
+        let shown = world.admin.describe_quota(&quota, Some("acme")).await.unwrap();
+        assert_eq!(shown.key("acme").unwrap().throttled_until.map(TimestampMs), until_then);
         assert_eq!(task.throttle(&quota, "acme", TimestampMs(0)).await.unwrap(), None);
         let task = { task.complete(None).await.unwrap(); claim(&second).await };
         assert_eq!(task.execution_id(), &held_back);
@@ -277,7 +278,7 @@ for_each_transport! {
         let quota = world.admin.create_quota(QuotaSpec::new("default").weighted(100, 3_600_000)).await.unwrap().quota_id;
         let ask = || world.new_execution("ask").weighing(&quota, "acme", 60);
         let weighed = async || {
-            world.admin.describe_quota(&quota, Some("acme")).await.unwrap().keys[0].parts[0].used
+            world.admin.describe_quota(&quota, Some("acme")).await.unwrap().key("acme").unwrap().parts[0].used
         };
         world.admin.submit(ask()).await.unwrap();
         let task = claim(&worker).await;
@@ -308,7 +309,7 @@ for_each_transport! {
         world.admin.submit_flow(spec).await.unwrap();
         let task = claim(&worker).await;
         assert_eq!((task.key(), standing(world, &id).await), (Some("a"), (0, 30)));
-        assert_eq!(world.admin.describe_quota(&quota, Some("acme")).await.unwrap().keys[0].held, 1);
+        assert_eq!(world.admin.describe_quota(&quota, Some("acme")).await.unwrap().key("acme").unwrap().held, 1);
         let child = ChildSpec::new("ask").key("c").estimate(&id, &[("tokens", 20)]);
         task.spawn(vec![child]).await.unwrap();
         assert!(matches!(task.wait_children().await.unwrap(), WaitChildrenOutcome::Waiting { open: 1 }));
@@ -352,7 +353,7 @@ async fn windows_and_periods_pass_with_the_clock_of_a_test() -> Result<(), SdkEr
     let day = admin.create_budget(BudgetSpec::new("default").hard("tokens", 10).each_day("UTC")).await?;
     let hour = admin.create_budget(BudgetSpec::new("default").hard("tokens", 10).every_ms(3_600_000)).await?;
     // The engine starts on 2023-11-14 at 22:13:20.
-    assert_eq!(day.next_reset_at, Some(TimestampMs(1_700_006_400_000)));
+    assert_eq!(day.next_reset_at, Some(1_700_006_400_000));
     let ask = |budget: &BudgetId| NewExecution::new("default", "default", "ask").quota(&quota, "acme").budget(budget);
     let worker = engine.worker("w-1").await?;
     engine.submit_new(ask(&hour.budget_id)).await?;

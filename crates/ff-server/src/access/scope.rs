@@ -49,11 +49,11 @@ pub async fn check(app: &App, caller: &Principal, path: &str, request: &mut Part
             Err(_) => Ok(()),
         },
         (Some("budgets"), _) => match value.parse() {
-            Ok(id) => app.check_budget(caller, id).await,
+            Ok(id) => Ok(app.check_budget(caller, id).await?),
             Err(_) => Ok(()),
         },
         (Some("quotas"), _) => match value.parse() {
-            Ok(id) => app.check_quota(caller, id).await,
+            Ok(id) => Ok(app.check_quota(caller, id).await?),
             Err(_) => Ok(()),
         },
         (Some("workers"), _) => worker(app, caller, value, own_worker).await,
@@ -98,31 +98,12 @@ fn another_owner(what: impl std::fmt::Display) -> Problem {
 }
 
 impl App {
-    /// Refuses a budget outside of the caller's scope.
-    pub async fn check_budget(&self, caller: &Principal, id: BudgetId) -> Answer<()> {
-        if !caller.is_scoped() {
-            return Ok(());
-        }
-        let status = self.operations.budget(id).await?;
-        Ok(caller.sees(&status.budget.namespace, None, ErrorCode::BudgetNotFound)?)
-    }
-
     /// Refuses what would spend from a budget outside of the caller's scope.
     pub async fn check_budgets(&self, caller: &Principal, budgets: Option<&[BudgetRef]>) -> Answer<()> {
         for budget in budgets.unwrap_or_default() {
             self.check_budget(caller, BudgetId::from_uuid(budget.budget_id)).await?;
         }
         Ok(())
-    }
-
-    /// Refuses a quota outside of the caller's scope.
-    pub async fn check_quota(&self, caller: &Principal, id: QuotaPolicyId) -> Answer<()> {
-        if !caller.is_scoped() {
-            return Ok(());
-        }
-        let (entry, _) = self.operations.quota(id, None).await.map_err(|error| Problem::from(error).about(id))?;
-        let seen = caller.sees(&entry.quota.namespace, None, ErrorCode::QuotaNotFound);
-        Ok(seen.map_err(|problem| problem.about(id))?)
     }
 
     /// Refuses a submission that is outside of the caller's scope, or would spend what is.

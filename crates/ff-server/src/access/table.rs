@@ -1,9 +1,9 @@
 //! Every route and who may ask it. A route that is not in this table is refused to everybody.
 
-use ff_api::access::{FOLLOW, KNOWN, LOOK, PUT_IN, RULE, SPEND, STEER, WORK};
+use ff_api::access::{FOLLOW, KNOWN, LOOK, PUT_IN, RULE, STEER, WORK};
 use ff_script::generated::Role;
 
-use Role::{Metrics, Operator, Worker};
+use Role::Metrics;
 
 pub use ff_api::access::Access;
 
@@ -30,7 +30,6 @@ const ROUTES: &[(&str, &str, Access)] = &[
     ("GET", "/v1/executions/{id}/explain", FOLLOW),
     ("GET", "/v1/executions/{id}/history", FOLLOW),
     ("GET", "/v1/executions/{id}/children", FOLLOW),
-    ("GET", "/v1/executions/{id}/usage", FOLLOW),
     ("GET", "/v1/executions/{id}/attempts/{n}", FOLLOW),
     ("GET", "/v1/executions/{id}/attempts/{n}/stream", FOLLOW),
     ("GET", "/v1/executions/{id}/attempts/{n}/stream/summary", FOLLOW),
@@ -42,27 +41,6 @@ const ROUTES: &[(&str, &str, Access)] = &[
     ("POST", "/v1/executions/{id}/release", STEER),
     ("POST", "/v1/executions/{id}/revoke-lease", STEER),
     ("POST", "/v1/executions/{id}/reclaim", STEER),
-    // Budgets and quotas.
-    ("GET", "/v1/budgets", LOOK),
-    ("POST", "/v1/budgets", STEER),
-    ("GET", "/v1/budgets/{name}", LOOK),
-    ("PATCH", "/v1/budgets/{name}", STEER),
-    ("DELETE", "/v1/budgets/{name}", STEER),
-    ("GET", "/v1/budgets/{name}/blocked", LOOK),
-    ("POST", "/v1/budgets/{name}/reset", STEER),
-    ("POST", "/v1/budgets/{name}/approve", STEER),
-    ("POST", "/v1/budgets/{name}/correct", STEER),
-    ("POST", "/v1/budgets/{name}/reserve", SPEND),
-    ("POST", "/v1/budgets/{name}/usage", SPEND),
-    ("POST", "/v1/budgets/{name}/settle", SPEND),
-    ("POST", "/v1/budgets/{name}/release", SPEND),
-    ("GET", "/v1/quotas", LOOK),
-    ("POST", "/v1/quotas", STEER),
-    ("GET", "/v1/quotas/{quota}", LOOK),
-    ("PATCH", "/v1/quotas/{quota}", STEER),
-    ("DELETE", "/v1/quotas/{quota}", STEER),
-    ("GET", "/v1/quotas/{quota}/blocked", LOOK),
-    ("POST", "/v1/quotas/{quota}/throttle", Access::Roles(&[Worker, Operator])),
     // Lanes.
     ("GET", "/v1/lanes", LOOK),
     ("GET", "/v1/lanes/{name}", LOOK),
@@ -74,12 +52,6 @@ const ROUTES: &[(&str, &str, Access)] = &[
     ("POST", "/v1/lanes/{name}/disable", STEER),
     // What a worker does with a task.
     ("POST", "/v1/tasks/{id}/frames", WORK),
-    ("POST", "/v1/tasks/{id}/usage", WORK),
-    ("POST", "/v1/tasks/{id}/reserve", WORK),
-    ("POST", "/v1/tasks/{id}/settle", WORK),
-    ("POST", "/v1/tasks/{id}/release", WORK),
-    ("POST", "/v1/tasks/{id}/throttle", WORK),
-    ("POST", "/v1/tasks/{id}/weight", WORK),
     // Everything at once.
     ("GET", "/v1/events", LOOK),
     ("GET", "/v1/stats", LOOK),

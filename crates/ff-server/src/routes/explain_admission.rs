@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use ff_api::budgets::{DimensionStatus, dimensions};
 use ff_core::ErrorCode;
 use ff_core::types::{BudgetId, QuotaPolicyId};
 use ff_script::Error;
@@ -15,7 +16,6 @@ use uuid::Uuid;
 
 use crate::app::App;
 use crate::problem::Answer;
-use crate::shape::budget::{DimensionShape, dimensions};
 
 /// A quota an execution names, as its key stands now.
 #[derive(Serialize, ToSchema)]
@@ -51,7 +51,7 @@ pub struct BudgetFacts {
 #[schema(as = BudgetLevel)]
 struct Level {
     budget_id: BudgetId,
-    dimensions: BTreeMap<String, DimensionShape>,
+    dimensions: BTreeMap<String, DimensionStatus>,
     approved: bool,
     next_reset_at: Option<i64>,
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use ff_api::suspensions::Suspension;
+use ff_api::usage::used;
 use ff_core::types::{ExecutionId, FlowId};
 use ff_script::generated::{
     Attempt, BlockingReason, BudgetRef, Execution, Failure, Inbound, LifecyclePhase, OpenWaitpoint, Outcome,
@@ -12,7 +13,6 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::budget::used;
 use super::child::ChildCounts;
 use crate::openapi::vocabulary;
 use crate::payload::{self, Encoding};

@@ -4,51 +4,12 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, List, Literal, Mapping, Optional, Union
 
 from typing_extensions import Self
 
 from . import wire
 from .payload import take
-
-
-@dataclasses.dataclass(frozen=True)
-class BudgetOutcome:
-    """What a budget answered to a report, a settlement or a reservation."""
-
-    #: ok, already_applied, soft_breach or hard_breach; released; gone when a weight does not count any more.
-    outcome: str
-    #: What the budget says to do at its hard limit.
-    action: Optional[wire.OnHard] = None
-    #: The budget whose limit it is.
-    budget_id: Optional[str] = None
-    #: The dimension of the limit.
-    dimension: Optional[str] = None
-    #: Until when it holds.
-    expires_at: Optional[int] = None
-    #: The lease is over.
-    lease_ended: Optional[bool] = None
-    #: The limit.
-    limit: Optional[int] = None
-    #: The reservation, if there is one now.
-    reservation_id: Optional[str] = None
-    #: How much is used.
-    used: Optional[int] = None
-
-    @classmethod
-    def read(cls, answer: Mapping[str, Any]) -> Self:
-        """From the API's answer."""
-        return cls(
-            outcome=answer["outcome"],
-            action=answer.get("action"),
-            budget_id=answer.get("budget_id"),
-            dimension=answer.get("dimension"),
-            expires_at=answer.get("expires_at"),
-            lease_ended=answer.get("lease_ended"),
-            limit=answer.get("limit"),
-            reservation_id=answer.get("reservation_id"),
-            used=answer.get("used"),
-        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -189,6 +150,38 @@ class Frame:
             sequence=answer.get("sequence"),
             type=answer.get("type"),
             attempt_index=answer.get("attempt_index"),
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Reserved:
+    """What became of a reservation."""
+
+    outcome: Union[Literal["ok"], Literal["hard_breach"]]
+    #: The budget of the limit: the one asked, or one above it.
+    budget_id: Optional[str] = None
+    #: The dimension of the limit.
+    dimension: Optional[str] = None
+    #: Until when it holds; absent when it holds as long as the lease.
+    expires_at: Optional[int] = None
+    #: The limit.
+    limit: Optional[int] = None
+    #: The reservation.
+    reservation_id: Optional[str] = None
+    #: How much of it is used.
+    used: Optional[int] = None
+
+    @classmethod
+    def read(cls, answer: Mapping[str, Any]) -> Self:
+        """From the API's answer."""
+        return cls(
+            outcome=answer["outcome"],
+            budget_id=answer.get("budget_id"),
+            dimension=answer.get("dimension"),
+            expires_at=answer.get("expires_at"),
+            limit=answer.get("limit"),
+            reservation_id=answer.get("reservation_id"),
+            used=answer.get("used"),
         )
 
 
@@ -420,4 +413,36 @@ class Upstream:
             outcome=answer["outcome"],
             failure=None if answer.get("failure") is None else Failure.read(answer["failure"]),
             value=take(answer.get("value"), answer.get("encoding")),
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class UsageAnswer:
+    """What a budget answered to a report of usage, or to the settlement of a reservation."""
+
+    outcome: Union[Literal["ok"], Literal["already_applied"], Literal["soft_breach"], Literal["hard_breach"]]
+    #: What the budget says to do.
+    action: Optional[wire.OnHard] = None
+    #: The budget of the limit: the one reported to, or one above it.
+    budget_id: Optional[str] = None
+    #: The dimension of the limit.
+    dimension: Optional[str] = None
+    #: That was done, and the lease is over. `false` for reports without a lease.
+    lease_ended: Optional[bool] = None
+    #: The limit.
+    limit: Optional[int] = None
+    #: How much of it is used.
+    used: Optional[int] = None
+
+    @classmethod
+    def read(cls, answer: Mapping[str, Any]) -> Self:
+        """From the API's answer."""
+        return cls(
+            outcome=answer["outcome"],
+            action=answer.get("action"),
+            budget_id=answer.get("budget_id"),
+            dimension=answer.get("dimension"),
+            lease_ended=answer.get("lease_ended"),
+            limit=answer.get("limit"),
+            used=answer.get("used"),
         )

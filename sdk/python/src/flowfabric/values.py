@@ -19,6 +19,7 @@ __all__ = [
     "Frame",
     "NotEnded",
     "Opened",
+    "ReserveAnswer",
     "Result",
     "Resume",
     "Signal",
@@ -120,10 +121,20 @@ class StreamPage:
 
 
 @dataclasses.dataclass(frozen=True)
-class BudgetAnswer(decoded.BudgetOutcome):
-    """What a budget answered to a report, a reservation or a settlement."""
+class BudgetAnswer(decoded.UsageAnswer):
+    """What a budget answered to a report or a settlement."""
 
     @property
     def ok(self) -> bool:
         """True when the amounts count, now or since an earlier try."""
+        return self.outcome != "hard_breach"
+
+
+@dataclasses.dataclass(frozen=True)
+class ReserveAnswer(decoded.Reserved):
+    """What a budget answered to a reservation."""
+
+    @property
+    def ok(self) -> bool:
+        """True when the amounts are held."""
         return self.outcome != "hard_breach"

@@ -455,23 +455,33 @@ class BlockedCounts(TypedDict):
 
 
 class BlockedExecution(TypedDict):
+    """An execution that waits."""
+
     blocked_since: NotRequired[Optional[int]]
+    """Since when it waits."""
     continues: bool
-    """It was parked while it ran."""
+    """It was parked while it ran, and goes on with the same attempt."""
     detail: Dict[str, str]
+    """What was in the way."""
     execution_id: str
+    """The execution."""
     kind: str
+    """Its kind."""
     lane: str
+    """Its lane."""
     namespace: str
+    """Its namespace."""
 
 
 class BlockedPage(TypedDict):
-    """A page of those that wait."""
+    """A page of executions that wait."""
 
     count: int
     """How many wait in all."""
     items: List[BlockedExecution]
+    """The page, the first to go on first. It may be short while more follows."""
     next_cursor: NotRequired[Optional[str]]
+    """Where the next page begins."""
 
 
 class BlockingCause(TypedDict):
@@ -512,11 +522,15 @@ class DimensionStatus(TypedDict):
     """One dimension as it stands."""
 
     hard: NotRequired[Optional[int]]
+    """Never more than this is used."""
     held: int
+    """How much is held for work that was admitted or has reserved it."""
     remaining: NotRequired[Optional[int]]
-    """What is left below the hard limit; nothing without one."""
+    """What is left below the hard limit; `null` without one."""
     soft: NotRequired[Optional[int]]
+    """At this much, `on_soft` says what happens."""
     used: int
+    """How much is used in this period."""
 
 
 OnHard = Literal["suspend", "block", "cancel", "fail"]
@@ -551,15 +565,16 @@ class CalendarReset(TypedDict):
     """A period that is a day or a month of a time zone."""
 
     calendar: CalendarUnit
+    """How long a period is."""
     zone: NotRequired[Optional[str]]
-    """UTC when it is not said."""
+    """The time zone by its IANA name; the default is UTC."""
 
 
 #: A budget that is never reset.
 NoReset = Literal["none"]
 
 
-#: When a period ends; both ways, as the API takes and shows it.
+#: When the period of a budget ends.
 BudgetReset = Union[IntervalReset, CalendarReset, NoReset]
 
 
@@ -579,29 +594,48 @@ class Budget(TypedDict):
     """A budget as it stands."""
 
     actions: List[BudgetAction]
+    """What operators did to it, oldest first."""
     approved: bool
+    """An operator lets work start past the soft limits."""
     budget_id: str
+    """The budget."""
     children: NotRequired[Optional[int]]
+    """How many budgets are right below it. Shown for one budget, not in lists."""
     created_at: int
+    """When it was made."""
     dimensions: Dict[str, DimensionStatus]
+    """What it measures."""
     holders: NotRequired[Optional[int]]
+    """How many hold something against it. Shown for one budget, not in lists."""
     namespace: str
+    """The namespace it belongs to."""
     next_reset_at: NotRequired[Optional[int]]
+    """When its period ends."""
     on_hard: OnHard
+    """What happens at a hard limit."""
     on_soft: OnSoft
+    """What happens at a soft limit."""
     parent: NotRequired[Optional[str]]
+    """The budget it stands under."""
     past: List[BudgetPeriod]
+    """Periods that ended."""
     period_since: int
+    """When its period began."""
     reset: BudgetReset
+    """When its period ends."""
     scope: BudgetScope
+    """What it applies to."""
     version: int
+    """Counts its changes."""
 
 
 class BudgetChanges(TypedDict):
     """Fields of `ChangeBudgetBody` as keyword arguments."""
 
     on_hard: NotRequired[Optional[OnHard]]
+    """What happens at a hard limit."""
     on_soft: NotRequired[Optional[OnSoft]]
+    """What happens at a soft limit."""
 
 
 class BudgetInTheWay(TypedDict):
@@ -638,7 +672,9 @@ class BudgetFilter(TypedDict):
     """Parameters of `GET /v1/budgets` as keyword arguments."""
 
     namespace: NotRequired[Optional[str]]
+    """Those of a namespace."""
     scope: NotRequired[Optional[ScopeType]]
+    """Those of a type of scope."""
 
 
 class NamedScope(TypedDict):
@@ -647,6 +683,7 @@ class NamedScope(TypedDict):
     id: NotRequired[Optional[str]]
     """The lane, the flow, the tenant."""
     type: ScopeType
+    """The type."""
 
 
 #: What a budget applies to: a type with its id, or the bare type.
@@ -657,35 +694,19 @@ class BudgetOptions(TypedDict):
     """Fields of `CreateBudgetBody` as keyword arguments."""
 
     budget_id: NotRequired[Optional[str]]
+    """Its id; minted by default."""
     namespace: NotRequired[Optional[str]]
+    """The namespace it belongs to; the default is `default`."""
     on_hard: NotRequired[Optional[OnHard]]
+    """What happens at a hard limit; the default is `suspend`."""
     on_soft: NotRequired[Optional[OnSoft]]
+    """What happens at a soft limit; the default is `notify`."""
     parent: NotRequired[Optional[str]]
+    """The budget it stands under: what is used here is used there as well."""
     reset: NotRequired[Optional[BudgetReset]]
+    """When its period ends; the default is `none`."""
     scope: NotRequired[Optional[ScopeBody]]
-
-
-class BudgetOutcome(TypedDict):
-    """What a budget answered to a report, a settlement or a reservation."""
-
-    action: NotRequired[Optional[OnHard]]
-    """What the budget says to do at its hard limit."""
-    budget_id: NotRequired[Optional[str]]
-    """The budget whose limit it is."""
-    dimension: NotRequired[Optional[str]]
-    """The dimension of the limit."""
-    expires_at: NotRequired[Optional[int]]
-    """Until when it holds."""
-    lease_ended: NotRequired[Optional[bool]]
-    """The lease is over."""
-    limit: NotRequired[Optional[int]]
-    """The limit."""
-    outcome: str
-    """ok, already_applied, soft_breach or hard_breach; released; gone when a weight does not count any more."""
-    reservation_id: NotRequired[Optional[str]]
-    """The reservation, if there is one now."""
-    used: NotRequired[Optional[int]]
-    """How much is used."""
+    """What it applies to; the default is `custom`."""
 
 
 class BudgetPage(TypedDict):
@@ -792,16 +813,23 @@ class CancelWhere(TypedDict):
 
 
 class LimitPatchBody(TypedDict):
-    """Limits of one dimension; null means none, and what is not named stays."""
+    """New limits of one dimension. `null` takes a limit away; one that is absent stays."""
 
     hard: NotRequired[Optional[int]]
+    """Never more than this is used."""
     soft: NotRequired[Optional[int]]
+    """At this much, `on_soft` says what happens."""
 
 
 class ChangeBudgetBody(TypedDict):
+    """A change of a budget. What is absent stays."""
+
     dimensions: NotRequired[Mapping[str, LimitPatchBody]]
+    """New limits by dimension."""
     on_hard: NotRequired[Optional[OnHard]]
+    """What happens at a hard limit."""
     on_soft: NotRequired[Optional[OnSoft]]
+    """What happens at a soft limit."""
 
 
 class ChangeExecutionBody(TypedDict):
@@ -818,9 +846,14 @@ RateMode = Literal["sliding", "smooth"]
 
 
 class QuotaRateBody(TypedDict):
+    """So many starts in a window."""
+
     limit: int
+    """How many."""
     mode: NotRequired[Optional[RateMode]]
+    """Anywhere in the window or evenly spaced; the default is `sliding`."""
     window_ms: int
+    """How long the window is."""
 
 
 class QuotaWeights(TypedDict):
@@ -833,12 +866,16 @@ class QuotaWeights(TypedDict):
 
 
 class ChangeQuotaBody(TypedDict):
-    """What is not named stays; null takes a part away."""
+    """A change of a quota. What is absent stays, and `null` takes a part away."""
 
     concurrency: NotRequired[Optional[int]]
+    """How many may run at once."""
     hold_while_suspended: NotRequired[Optional[bool]]
+    """Suspended work keeps its place among what runs."""
     rate: NotRequired[Optional[QuotaRateBody]]
+    """How many may start."""
     weighted: NotRequired[Optional[QuotaWeights]]
+    """How much weight may start."""
 
 
 Outcome = Literal["success", "failed", "cancelled", "expired", "skipped"]
@@ -1181,34 +1218,61 @@ class Consumed(TypedDict):
 
 
 class CorrectBody(TypedDict):
+    """A correction of what is used."""
+
     delta: int
+    """By how much; below 0 gives back."""
     dimension: str
+    """The dimension that was counted wrong."""
     reason: str
+    """Why, for people."""
 
 
 class LimitBody(TypedDict):
+    """The limits of one dimension; 0 lets nothing pass."""
+
     hard: NotRequired[Optional[int]]
+    """Never more than this is used."""
     soft: NotRequired[Optional[int]]
+    """At this much, `on_soft` says what happens."""
 
 
 class CreateBudgetBody(TypedDict):
+    """A budget to make."""
+
     budget_id: NotRequired[Optional[str]]
+    """Its id; minted by default."""
     dimensions: Mapping[str, LimitBody]
+    """What it measures, and how much of it may be used."""
     namespace: NotRequired[Optional[str]]
+    """The namespace it belongs to; the default is `default`."""
     on_hard: NotRequired[Optional[OnHard]]
+    """What happens at a hard limit; the default is `suspend`."""
     on_soft: NotRequired[Optional[OnSoft]]
+    """What happens at a soft limit; the default is `notify`."""
     parent: NotRequired[Optional[str]]
+    """The budget it stands under: what is used here is used there as well."""
     reset: NotRequired[Optional[BudgetReset]]
+    """When its period ends; the default is `none`."""
     scope: NotRequired[Optional[ScopeBody]]
+    """What it applies to; the default is `custom`."""
 
 
 class CreateQuotaBody(TypedDict):
+    """A quota to make. It has a rate, a concurrency or a weighted part."""
+
     concurrency: NotRequired[Optional[int]]
+    """How many may run at once."""
     hold_while_suspended: NotRequired[Optional[bool]]
+    """Suspended work keeps its place among what runs; the default is `false`."""
     namespace: NotRequired[Optional[str]]
+    """The namespace it belongs to; the default is `default`."""
     quota_id: NotRequired[Optional[str]]
+    """Its id; minted by default."""
     rate: NotRequired[Optional[QuotaRateBody]]
+    """How many may start."""
     weighted: NotRequired[Optional[QuotaWeights]]
+    """How much weight may start."""
 
 
 class CreateTokenBody(TypedDict):
@@ -1644,9 +1708,11 @@ class ExecutionUsage(TypedDict):
     """What an execution used."""
 
     execution_id: str
+    """The execution."""
     ledger: List[LedgerLine]
+    """By attempt, budget and dimension."""
     pending: int
-    """Reports that wait for their budget's answer."""
+    """How many reports wait for their budget's answer."""
     used: Dict[str, int]
     """The sum of what was accepted, by dimension."""
 
@@ -2430,39 +2496,58 @@ class QuotaRate(TypedDict):
 
 
 class Quota(TypedDict):
-    """A quota's definition and, where they were asked for, its keys."""
+    """A quota and, where they were asked for, how far its keys are used."""
 
     concurrency: NotRequired[Optional[int]]
+    """How many may run at once."""
     created_at: int
+    """When it was made."""
     hold_while_suspended: bool
+    """Suspended work keeps its place among what runs."""
     keys: NotRequired[Optional[List[QuotaKeyState]]]
+    """The key that was asked for, or those in use. Shown for one quota, not in lists."""
     keys_in_use: int
     """How many keys are in use."""
     namespace: str
+    """The namespace it belongs to."""
     quota_id: str
+    """The quota."""
     rate: NotRequired[Optional[QuotaRate]]
+    """How many may start."""
     version: int
+    """Counts its changes."""
     weighted: NotRequired[Optional[QuotaWeights]]
+    """How much weight may start."""
 
 
 class QuotaChanges(TypedDict):
     """Fields of `ChangeQuotaBody` as keyword arguments."""
 
     concurrency: NotRequired[Optional[int]]
+    """How many may run at once."""
     hold_while_suspended: NotRequired[Optional[bool]]
+    """Suspended work keeps its place among what runs."""
     rate: NotRequired[Optional[QuotaRateBody]]
+    """How many may start."""
     weighted: NotRequired[Optional[QuotaWeights]]
+    """How much weight may start."""
 
 
 class QuotaOptions(TypedDict):
     """Fields of `CreateQuotaBody` as keyword arguments."""
 
     concurrency: NotRequired[Optional[int]]
+    """How many may run at once."""
     hold_while_suspended: NotRequired[Optional[bool]]
+    """Suspended work keeps its place among what runs; the default is `false`."""
     namespace: NotRequired[Optional[str]]
+    """The namespace it belongs to; the default is `default`."""
     quota_id: NotRequired[Optional[str]]
+    """Its id; minted by default."""
     rate: NotRequired[Optional[QuotaRateBody]]
+    """How many may start."""
     weighted: NotRequired[Optional[QuotaWeights]]
+    """How much weight may start."""
 
 
 class QuotaPage(TypedDict):
@@ -2536,14 +2621,34 @@ class ReissuedToken(TypedDict):
 
 
 class ReleaseForTaskBody(TypedDict):
+    """A reservation that a running attempt gives back."""
+
     budget_id: str
+    """The budget of the reservation."""
     fence: NotRequired[Optional[Fence]]
+    """The fence of the lease."""
     request_id: NotRequired[Optional[str]]
+    """Taken and not used: a repetition gives back the same."""
     reservation_id: str
+    """The reservation."""
+
+
+#: What became of a reservation that was given back.
+ReleaseOutcome = Literal["released"]
 
 
 class ReleaseReservationBody(TypedDict):
+    """A reservation to give back."""
+
     reservation_id: str
+    """The reservation."""
+
+
+class Released(TypedDict):
+    """A reservation was given back."""
+
+    outcome: ReleaseOutcome
+    """What happened."""
 
 
 class ReplayWhere(TypedDict):
@@ -2565,29 +2670,76 @@ class ReplayWhere(TypedDict):
 
 
 class ReportUsageBody(TypedDict):
+    """What a running attempt used."""
+
     budget_id: str
+    """The budget it reports to."""
     dedup_key: NotRequired[Optional[str]]
+    """The same key counts once, whoever reports it."""
     dimensions: Mapping[str, int]
+    """What was used."""
     fence: Fence
+    """The fence of the lease."""
     request_id: NotRequired[Optional[str]]
+    """The same id counts once for this execution. Not used beside a key."""
 
 
 class ReserveBody(TypedDict):
-    """The running attempt on whose behalf something is held or reported."""
+    """Amounts to hold against a budget."""
 
     dedup_key: NotRequired[Optional[str]]
+    """The same key is the same reservation."""
     dimensions: Mapping[str, int]
+    """What to hold."""
     execution_id: NotRequired[Optional[str]]
+    """The execution that runs under the fence."""
     fence: NotRequired[Optional[Fence]]
+    """The fence of a lease: the amounts are held as long as it lives."""
     ttl_ms: NotRequired[Optional[int]]
+    """For how long, without a lease; the default is one minute."""
 
 
 class ReserveForTaskBody(TypedDict):
+    """Amounts to hold for a running attempt."""
+
     budget_id: str
+    """The budget to hold against."""
     dedup_key: NotRequired[Optional[str]]
+    """The same key under the same lease is the same reservation."""
     dimensions: Mapping[str, int]
+    """What to hold."""
     fence: Fence
+    """The fence of the lease."""
     request_id: NotRequired[Optional[str]]
+    """Stands in for a key that is absent."""
+
+
+class ReservedOk(TypedDict):
+    """The amounts are held."""
+
+    expires_at: NotRequired[Optional[int]]
+    """Until when it holds; absent when it holds as long as the lease."""
+    outcome: Literal["ok"]
+    reservation_id: str
+    """The reservation."""
+
+
+class ReservedHardBreach(TypedDict):
+    """Nothing is held: a hard limit is in the way."""
+
+    budget_id: str
+    """The budget of the limit: the one asked, or one above it."""
+    dimension: str
+    """The dimension of the limit."""
+    limit: int
+    """The limit."""
+    outcome: Literal["hard_breach"]
+    used: int
+    """How much of it is used."""
+
+
+#: What became of a reservation.
+Reserved = Union[ReservedOk, ReservedHardBreach]
 
 
 #: What a worker's call did to its task.
@@ -2718,17 +2870,27 @@ class ServerSentEvent(TypedDict):
 
 
 class SettleBody(TypedDict):
+    """What was really used of a reservation."""
+
     dimensions: Mapping[str, int]
+    """What was used."""
     reservation_id: str
+    """The reservation."""
 
 
 class SettleForTaskBody(TypedDict):
+    """What a running attempt really used of a reservation."""
+
     budget_id: str
+    """The budget of the reservation."""
     dimensions: Mapping[str, int]
+    """What was used."""
     fence: NotRequired[Optional[Fence]]
-    """Without one, what was used stands in no execution's ledger."""
+    """The fence of the lease. Without one, what was used stands in no execution's ledger."""
     request_id: NotRequired[Optional[str]]
+    """Taken and not used: a reservation is settled once."""
     reservation_id: str
+    """The reservation."""
 
 
 class SignalBody(TypedDict):
@@ -3103,31 +3265,97 @@ class TaskSignals(TypedDict):
 
 
 class ThrottleBody(TypedDict):
+    """A key under which nothing may start for a while."""
+
     key: str
+    """The key."""
     until: int
-    """Until when nothing starts; a time that has passed changes nothing, 0 ends it."""
+    """Until when nothing starts; a time that has passed changes nothing, 0 ends the throttle."""
 
 
 class ThrottleForTaskBody(TypedDict):
+    """A key that a provider refuses for a while. One of `until` and `retry_after_ms` is given."""
+
     fence: Fence
+    """The fence of the lease."""
     key: str
+    """The key."""
     quota_id: str
+    """The quota."""
     request_id: NotRequired[Optional[str]]
+    """Taken and not used: a repetition throttles the same."""
     retry_after_ms: NotRequired[Optional[int]]
     """For how long, as a provider's `Retry-After` says it."""
     until: NotRequired[Optional[int]]
-    """Until when nothing starts; a time that has passed changes nothing, 0 ends it."""
+    """Until when nothing starts; a time that has passed changes nothing, 0 ends the throttle."""
 
 
 class Throttled(TypedDict):
+    """A key and until when nothing starts under it."""
+
     key: str
+    """The key."""
     quota_id: str
+    """The quota."""
     throttled_until: NotRequired[Optional[int]]
+    """Until when nothing starts; `null` without a throttle."""
+
+
+class UsageAnswerOk(TypedDict):
+    """Counted."""
+
+    outcome: Literal["ok"]
+
+
+class UsageAnswerAlreadyApplied(TypedDict):
+    """Counted before, under the same key."""
+
+    outcome: Literal["already_applied"]
+
+
+class UsageAnswerSoftBreach(TypedDict):
+    """Counted, and a soft limit is reached."""
+
+    budget_id: str
+    """The budget of the limit: the one reported to, or one above it."""
+    dimension: str
+    """The dimension of the limit."""
+    limit: int
+    """The limit."""
+    outcome: Literal["soft_breach"]
+    used: int
+    """How much of it is used."""
+
+
+class UsageAnswerHardBreach(TypedDict):
+    """Not counted: it would have passed a hard limit."""
+
+    action: OnHard
+    """What the budget says to do."""
+    budget_id: str
+    """The budget of the limit: the one reported to, or one above it."""
+    dimension: str
+    """The dimension of the limit."""
+    lease_ended: bool
+    """That was done, and the lease is over. `false` for reports without a lease."""
+    limit: int
+    """The limit."""
+    outcome: Literal["hard_breach"]
+    used: int
+    """How much of it is used; what was refused is not in it."""
+
+
+#: What a budget answered to a report of usage, or to the settlement of a reservation.
+UsageAnswer = Union[UsageAnswerOk, UsageAnswerAlreadyApplied, UsageAnswerSoftBreach, UsageAnswerHardBreach]
 
 
 class UsageBody(TypedDict):
+    """What was used outside of any execution."""
+
     dedup_key: NotRequired[Optional[str]]
+    """The same key counts once."""
     dimensions: Mapping[str, int]
+    """What was used."""
 
 
 class WaitChildrenBody(TypedDict):
@@ -3243,11 +3471,29 @@ class WebhookKeys(TypedDict):
 
 
 class WeightBody(TypedDict):
+    """What a running attempt really weighed."""
+
     fence: Fence
+    """The fence of the lease."""
     key: str
+    """The key."""
     quota_id: str
+    """The quota."""
     request_id: NotRequired[Optional[str]]
+    """Taken and not used: a repetition settles the same."""
     weight: int
+    """The weight."""
+
+
+#: Whether a weight counts.
+WeightOutcome = Literal["ok", "gone"]
+
+
+class WeightSettled(TypedDict):
+    """What became of a weight."""
+
+    outcome: WeightOutcome
+    """Whether it counts."""
 
 
 WorkerState = Literal["live", "draining"]

@@ -5,9 +5,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use ff_engine::BudgetLimits;
 use ff_engine::background::unblock;
-use ff_script::generated::{DimensionLimit, PartitionStatsReply};
+use ff_script::generated::{ChangeBudget, DimensionLimit, PartitionStatsReply};
 
 use super::super::phases::new_execution;
 use super::super::store::Setting;
@@ -131,7 +130,9 @@ pub async fn measure(setting: Setting, folder: &Path, count: usize) -> Result<Bl
 
     let since = Since::now(&world);
     let limits = vec![DimensionLimit { name: "tokens".to_owned(), hard: Some(1_000_000_000), soft: None }];
-    operations.change_budget(id, BudgetLimits { limits, ..Default::default() }, "bench").await?;
+    let raise = ChangeBudget::new("bench".to_owned(), id, limits);
+    let client = operations.client();
+    client.call(client.route_of_budget(&id), &raise).await?;
     until(&world, (0, count)).await?;
     let told = since.calls("ff_unblock_budget");
     steps.push(Step { name: "raise: told", calls: told, at_most: Some(2 * batches), seconds: since.seconds() });

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use ff_core::types::{BudgetId, QuotaPolicyId};
-use ff_engine::{NewBudget, NewExecution, fence_of};
+use ff_engine::{NewExecution, fence_of};
 use ff_script::generated::{
-    BudgetRef, BudgetReset, BudgetScope, DimensionLimit, OnHard, OnSoft, Quota, QuotaRate, QuotaRef, RateMode,
-    ResetType, ScopeType,
+    BudgetRef, BudgetReset, BudgetScope, DimensionLimit, NewBudget, OnHard, OnSoft, Quota, QuotaRate, QuotaRef,
+    RateMode, ResetType, ScopeType,
 };
 use futures::stream::{FuturesUnordered, StreamExt};
 use tokio_util::sync::CancellationToken;
@@ -99,9 +99,10 @@ async fn quota(world: &World, concurrency: Option<i64>, rate: Option<QuotaRate>)
 /// A budget that nothing here reaches the end of.
 pub async fn budget(world: &World, hard: i64) -> Result<BudgetId> {
     let new = NewBudget {
-        budget_id: None,
+        budget_id: BudgetId::mint(),
         namespace: NAMESPACE.to_owned(),
         parent: None,
+        next_reset_at: None,
         scope: BudgetScope { r#type: ScopeType::Custom, id: None },
         dimensions: vec![DimensionLimit { name: "tokens".to_owned(), hard: Some(hard), soft: None }],
         reset: BudgetReset { r#type: ResetType::None, interval_ms: None, zone: None },

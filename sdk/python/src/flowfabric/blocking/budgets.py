@@ -10,7 +10,7 @@ from typing_extensions import Unpack
 from .. import wire
 from ..http.origin import segment
 from ..ids import mint
-from ..values import BudgetAnswer
+from ..values import BudgetAnswer, ReserveAnswer
 from .pages import pages
 from .transport import Transport
 
@@ -79,10 +79,10 @@ class Budgets:
         *,
         ttl_ms: Optional[int] = None,
         dedup_key: Optional[str] = None,
-    ) -> BudgetAnswer:
+    ) -> ReserveAnswer:
         """Holds amounts for a time."""
         said = {"dimensions": dimensions, "ttl_ms": ttl_ms, "dedup_key": dedup_key or mint()}
-        return BudgetAnswer.read(self._post(budget_id, "reserve", said))
+        return ReserveAnswer.read(self._post(budget_id, "reserve", said))
 
     def settle(self, budget_id: str, reservation_id: str, dimensions: Mapping[str, int]) -> BudgetAnswer:
         """Turns a reservation into what was really used; the rest returns."""

@@ -19,7 +19,7 @@ from ..ids import mint
 from ..lease import CancelReason
 from ..payload import dump, put
 from ..task import Task
-from ..values import BudgetAnswer, Child, Opened, Resume, Signal, StreamPage, Upstream
+from ..values import BudgetAnswer, Child, Opened, ReserveAnswer, Resume, Signal, StreamPage, Upstream
 from .calls import TaskCalls
 from .pages import pages
 
@@ -197,10 +197,10 @@ class Context:
 
     def reserve(
         self, budget_id: str, dimensions: Mapping[str, int], dedup_key: Optional[str] = None
-    ) -> BudgetAnswer:
+    ) -> ReserveAnswer:
         """Holds amounts for as long as the lease lives."""
         said = {"budget_id": budget_id, "dimensions": dimensions, "dedup_key": dedup_key or mint()}
-        return BudgetAnswer.read(self._calls.call("reserve", said))
+        return ReserveAnswer.read(self._calls.call("reserve", said))
 
     def settle(self, budget_id: str, reservation_id: str, dimensions: Mapping[str, int]) -> BudgetAnswer:
         """Turns a reservation into what was really used; the rest returns. More than was held may meet a hard limit, as in `usage`."""
