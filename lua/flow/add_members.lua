@@ -23,6 +23,7 @@ define.fn {
     local refusal = grow.refusal(f)
     if refusal then return refusal end
     local made
+    f.releases = f.sealed ~= nil
     made, refusal = grow.members(tx, f, a.members, a.edges)
     if refusal then return refusal end
     local fresh, edges = {}, nil

@@ -60,6 +60,7 @@ define.fn {
       return reply.ok("duplicate", { flow = flow.typed(known) })
     end
     local f = create(tx, n)
+    f.releases = a.seal
     local made, refusal = grow.members(tx, f, a.members, a.edges)
     if refusal then return refusal end
     local fresh = {}

@@ -92,6 +92,7 @@ return {
   members_max = 100000, -- of one flow
   member_key_bytes_max = 128,
   pass_as_bytes_max = 128,
+  members_per_call_max = 128,
   edges_per_call_max = 1024,
   passed_bytes_max = 4194304, -- results passed to one member, in sum
   unsealed_ms_max = 600000, -- an unsealed flow that nobody adds to is removed

@@ -221,7 +221,7 @@ local list = {
   { name = "quota_returns", of = "quota_return", max = limits.batch_max },
   { name = "quota_absences", of = "quota_absence", max = limits.batch_max },
   { name = "store_keys", of = "bytes", max = 1024 },
-  { name = "new_members", of = "new_member", max = limits.batch_max },
+  { name = "new_members", of = "new_member", max = limits.members_per_call_max },
   { name = "new_edges", of = "new_edge", max = limits.edges_per_call_max },
   { name = "new_children", of = "new_child", max = limits.batch_max },
   { name = "scope_names", of = "scope_name", max = limits.batch_max },

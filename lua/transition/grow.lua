@@ -40,7 +40,7 @@ local function place_of(f, m, budgets)
   }
 end
 
--- Stores a new member, invisible for now.
+-- Stores a new member, invisible for now. One that is released in the same call stands nowhere until then.
 local function hide(tx, f, rec)
   rec.phase, rec.was_phase, rec.hidden, rec.bound = "runnable", "runnable", 1, 1
   -- The time it may wait for a worker begins when it could have one.
@@ -51,7 +51,7 @@ local function hide(tx, f, rec)
   flow.name_member(tx, f, rec.key, rec.id)
   flow.enter(f, "held")
   rec.was_state, rec.updated = "held", tx.now
-  home.move(tx, rec, home.of(rec))
+  if not f.releases then home.move(tx, rec, home.of(rec)) end
   execution.store(tx, rec)
 end
 

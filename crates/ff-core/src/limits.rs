@@ -59,6 +59,7 @@ pub const LIST_LOOKS_MAX: i64 = 1_000;
 pub const LIST_PAGES_PER_MILLISECOND_MAX: i64 = 64;
 pub const MEMBER_KEY_BYTES_MAX: usize = 128;
 pub const MEMBERS_MAX: i64 = 100_000;
+pub const MEMBERS_PER_CALL_MAX: i64 = 128;
 pub const NAME_BYTES_MAX: usize = 64;
 pub const OLDEST_LOOKS_MAX: i64 = 8;
 pub const OPERATOR_ACTIONS_MAX: i64 = 100;

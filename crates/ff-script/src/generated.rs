@@ -4345,7 +4345,7 @@ wire_struct! {
         edges ("edges"): Vec<NewEdge>,
         /// `new_flow`
         flow ("flow"): NewFlow,
-        /// `new_members`: list of `new_member`, at most 64
+        /// `new_members`: list of `new_member`, at most 128
         members ("members"): Vec<NewMember>,
         /// `bool`: true or false
         seal ("seal"): bool,
@@ -4386,7 +4386,7 @@ wire_struct! {
         edges ("edges"): Vec<NewEdge>,
         /// `flow_id`: a UUID in lower case
         flow_id ("flow_id"): FlowId,
-        /// `new_members`: list of `new_member`, at most 64
+        /// `new_members`: list of `new_member`, at most 128
         members ("members"): Vec<NewMember>,
     }
 }

@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 57, hash = "e9563bfb8f72aabb4860c298c452dd2c187e64a85f466586d65dd439d6e9573a" }
+local LIBRARY = { number = 58, hash = "337bd72782dffbb4ed7355293e750038a84e3265582aee3c8859c3cb728659a0" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -172,6 +172,7 @@ return {
   members_max = 100000, -- of one flow
   member_key_bytes_max = 128,
   pass_as_bytes_max = 128,
+  members_per_call_max = 128,
   edges_per_call_max = 1024,
   passed_bytes_max = 4194304, -- results passed to one member, in sum
   unsealed_ms_max = 600000, -- an unsealed flow that nobody adds to is removed
@@ -541,7 +542,7 @@ local list = {
   { name = "quota_returns", of = "quota_return", max = limits.batch_max },
   { name = "quota_absences", of = "quota_absence", max = limits.batch_max },
   { name = "store_keys", of = "bytes", max = 1024 },
-  { name = "new_members", of = "new_member", max = limits.batch_max },
+  { name = "new_members", of = "new_member", max = limits.members_per_call_max },
   { name = "new_edges", of = "new_edge", max = limits.edges_per_call_max },
   { name = "new_children", of = "new_child", max = limits.batch_max },
   { name = "scope_names", of = "scope_name", max = limits.batch_max },
@@ -9430,7 +9431,7 @@ local function place_of(f, m, budgets)
   }
 end
 
--- Stores a new member, invisible for now.
+-- Stores a new member, invisible for now. One that is released in the same call stands nowhere until then.
 local function hide(tx, f, rec)
   rec.phase, rec.was_phase, rec.hidden, rec.bound = "runnable", "runnable", 1, 1
   -- The time it may wait for a worker begins when it could have one.
@@ -9441,7 +9442,7 @@ local function hide(tx, f, rec)
   flow.name_member(tx, f, rec.key, rec.id)
   flow.enter(f, "held")
   rec.was_state, rec.updated = "held", tx.now
-  home.move(tx, rec, home.of(rec))
+  if not f.releases then home.move(tx, rec, home.of(rec)) end
   execution.store(tx, rec)
 end
 
@@ -13502,6 +13503,7 @@ define.fn {
       return reply.ok("duplicate", { flow = flow.typed(known) })
     end
     local f = create(tx, n)
+    f.releases = a.seal
     local made, refusal = grow.members(tx, f, a.members, a.edges)
     if refusal then return refusal end
     local fresh = {}
@@ -13541,6 +13543,7 @@ define.fn {
     local refusal = grow.refusal(f)
     if refusal then return refusal end
     local made
+    f.releases = f.sealed ~= nil
     made, refusal = grow.members(tx, f, a.members, a.edges)
     if refusal then return refusal end
     local fresh, edges = {}, nil

@@ -27,13 +27,15 @@ use super::submission::body_digest;
 use super::{Operations, refused_with};
 
 /// Members of one call, and edges of one call, as the library takes them.
-const MEMBERS: usize = 64;
+const MEMBERS: usize = 128;
 const EDGES: usize = 1024;
 /// Input bytes of one call: a chunk must not hold up the partition.
 const CHUNK_BYTES: usize = 1024 * 1024;
 const MEMBERS_MAX: usize = 100_000;
 /// How deep flows may stand in each other.
 const NESTING_MAX: usize = 8;
+/// Members that one step of a walk meets.
+const STEP: i64 = 64;
 const TRIES: usize = 4;
 /// How often edges are checked again because the graph changed meanwhile.
 const CHECKS: usize = 16;
@@ -638,7 +640,7 @@ impl Operations {
         Ok(())
     }
 
-    /// Adds members with the edges into them. Up to 64 members with 1_024 edges are added in one call, all or none; more go in
+    /// Adds members with the edges into them. Up to 128 members with 1_024 edges are added in one call, all or none; more go in
     /// several, upstreams first.
     pub async fn add_members(
         &self,
@@ -726,7 +728,7 @@ impl Operations {
         let answer = self.client.call(route, &call).await?;
         let mut more = all && matches!(&answer, CancelFlowReply::Cancelled { more: true, .. });
         while more {
-            let walk = WalkFlow { flow_id, limit: i64::try_from(MEMBERS).unwrap_or(1) };
+            let walk = WalkFlow { flow_id, limit: STEP };
             let WalkFlowReply::Walked { flow, .. } = self.client.call(route, &walk).await?;
             more = flow.as_ref().is_some_and(|flow| flow.walk.as_deref() == Some("cancel"));
         }

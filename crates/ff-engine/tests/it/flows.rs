@@ -100,7 +100,7 @@ on_both_hosts! {
     async fn a_submission_that_stopped_half_way_goes_on_when_it_is_repeated(kit) {
         let engine = kit.engine().await;
         let operations = engine.operations();
-        let new = fan(200);
+        let new = fan(400);
         let id = new.fields.flow_id;
         let tap = Wiretap::on(kit.host());
         tap.cut_after("ff_add_members", 1);
@@ -110,7 +110,7 @@ on_both_hosts! {
         assert!(claim(operations, &worker("w1", 30_000), 10).await.is_empty());
         let submitted = operations.submit_flow(new).await.unwrap();
         assert!(submitted.duplicate && submitted.flow.sealed_at.is_some());
-        assert_eq!(submitted.flow.members, 202);
+        assert_eq!(submitted.flow.members, 402);
         eventually("the root is released", async || {
             (!claim(operations, &worker("w1", 30_000), 1).await.is_empty()).then_some(())
         }).await;

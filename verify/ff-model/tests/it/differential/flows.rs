@@ -158,7 +158,7 @@ impl Flows {
     }
 
     fn claim(&mut self, rng: &mut StdRng, now: i64) -> Invocation {
-        let max = rng.random_range(1..4);
+        let max = rng.random_range(1..9);
         let attempt_ids = (0..max).map(|_| AttemptId::from_uuid(self.id(0xa))).collect();
         let lease_ids = (0..max).map(|_| LeaseId::from_uuid(self.id(0xb))).collect();
         let claim = g::ClaimExecutions {
@@ -208,6 +208,20 @@ impl Flows {
                 call(ROUTE, &g::CompleteExecution { result, ..g::CompleteExecution::new(execution_id, fence) }, now)
             }
         }
+    }
+
+    /// Ends everything that runs: many ends of one flow may share a list.
+    pub fn ends(&mut self, rng: &mut StdRng, now: i64) -> Vec<Invocation> {
+        let held = std::mem::take(&mut self.held);
+        let end = |(execution_id, fence)| match rng.random_range(0..8) {
+            0 => call(ROUTE, &g::FailExecution::new("net".to_owned(), 500, execution_id, fence, "no".to_owned()), now),
+            1 => {
+                let stale = g::Fence { lease_epoch: 1, ..fence };
+                call(ROUTE, &g::CompleteExecution::new(execution_id, stale), now)
+            }
+            _ => call(ROUTE, &g::CompleteExecution::new(execution_id, fence), now),
+        };
+        held.into_iter().map(end).collect()
     }
 
     /// An operator's hand on a member or a child.

@@ -182,6 +182,12 @@ impl Pair<'_> {
                     }
                 }
                 13.. => self.both(limits::call_of(&mut rng, &model), sum)?,
+                10.. if rng.random_ratio(1, 8) => {
+                    for invocation in flows.ends(&mut rng, model.now) {
+                        self.both(invocation, sum)?;
+                    }
+                    self.flush(sum)?;
+                }
                 10.. => {
                     let invocation = flows.call_of(&mut rng, model.now);
                     let function = invocation.function;
