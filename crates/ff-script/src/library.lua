@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 58, hash = "337bd72782dffbb4ed7355293e750038a84e3265582aee3c8859c3cb728659a0" }
+local LIBRARY = { number = 59, hash = "d2b7b3044e70eae2bccc9109ca96cf76865b61849be72b43bfdfa442dc1b849e" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -1497,20 +1497,25 @@ end
 local width = { ZADD = 2, HSET = 2, ZREM = 1, HDEL = 1, XDEL = 1 }
 
 -- Takes back what the running operation has planned since its last finished item, and answers it as commands. What
--- joined a command of another operation comes first: what the operation planned for the same key afterwards has a
--- command of its own.
+-- joined a command of another operation comes first: what the operation planned for the same key afterwards is in a
+-- command of its own, which stays whole.
 local function take_back()
-  local taken = {}
+  local own, joins, taken = {}, {}, {}
+  for i = settled + 1, count do own[order[i]] = true end
   for i = join_count, 1, -1 do
     local command = joined[i]
-    local size, word = #command, command[1]
-    local write = { word, command[2] }
-    for at = size - width[word] + 1, size do
-      write[#write + 1] = command[at]
-      command[at] = nil
+    joined[i] = nil
+    if not own[command] then
+      local size, word = #command, command[1]
+      local write = { word, command[2] }
+      for at = size - width[word] + 1, size do
+        write[#write + 1] = command[at]
+        command[at] = nil
+      end
+      joins[#joins + 1] = write
     end
-    taken[i], joined[i] = write, nil
   end
+  for i = #joins, 1, -1 do taken[#taken + 1] = joins[i] end
   for i = settled + 1, count do taken[#taken + 1] = order[i] end
   cut(settled)
   join_count, open_count = 0, 0
