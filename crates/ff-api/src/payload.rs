@@ -121,6 +121,149 @@ impl Payload {
     }
 }
 
+/// How a struct holds the bytes of a payload: as bytes that may be missing, or as bytes that are empty then.
+pub(crate) trait Held: Sized {
+    /// The bytes, when there is a payload.
+    fn bytes(&self) -> Option<&[u8]>;
+    /// Holds these.
+    fn held(bytes: Option<Vec<u8>>) -> Self;
+}
+
+impl Held for Option<Vec<u8>> {
+    fn bytes(&self) -> Option<&[u8]> {
+        self.as_deref()
+    }
+
+    fn held(bytes: Option<Vec<u8>>) -> Self {
+        bytes
+    }
+}
+
+impl Held for Vec<u8> {
+    fn bytes(&self) -> Option<&[u8]> {
+        Some(self)
+    }
+
+    fn held(bytes: Option<Vec<u8>>) -> Self {
+        bytes.unwrap_or_default()
+    }
+}
+
+/// The two fields that show a payload. Empty bytes without an encoding are none.
+pub(crate) fn fields(held: &impl Held, encoding: Option<Encoding>) -> (Option<Box<RawValue>>, Option<Encoding>) {
+    match (held.bytes(), encoding) {
+        (None, _) | (Some([]), None) => (None, None),
+        (Some(bytes), encoding) => {
+            let encoding = encoding.unwrap_or(Encoding::Json);
+            let (value, encoding) = Payload { bytes: bytes.to_vec(), encoding }.written();
+            (Some(value), Some(encoding))
+        }
+    }
+}
+
+/// Declares a struct with payloads. In Rust a payload is bytes beside their encoding. In JSON the same two fields carry it: JSON keeps
+/// its text, and anything else is base64.
+macro_rules! with_payloads {
+    (
+        $( #[doc = $what:literal] )+
+        pub struct $name:ident {
+            $( $( #[doc = $doc:literal] )+ $( #[schema($($schema:tt)*)] )? $( #[serde($($serde:tt)*)] )? $field:ident: $type:ty, )*
+        }
+        payloads {
+            $( $( #[doc = $about:literal] )+ $payload:ident: $held:ty as $encoding:ident (required = $required:literal), )+
+        }
+        then {
+            $( $( #[doc = $then_doc:literal] )+ $( #[schema($($then_schema:tt)*)] )? $( #[serde($($then_serde:tt)*)] )? $then:ident: $then_type:ty, )*
+        }
+    ) => {
+        $( #[doc = $what] )+
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub struct $name {
+            $( $( #[doc = $doc] )+ pub $field: $type, )*
+            $(
+                $( #[doc = $about] )+
+                pub $payload: $held,
+                #[doc = concat!("How JSON carries `", stringify!($payload), "`; absent when there is none.")]
+                pub $encoding: Option<$crate::Encoding>,
+            )+
+            $( $( #[doc = $then_doc] )+ pub $then: $then_type, )*
+        }
+
+        const _: () = {
+            $( #[doc = $what] )+
+            #[derive(serde::Serialize, serde::Deserialize)]
+            #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+            struct Json {
+                $(
+                    $( #[doc = $doc] )+
+                    $( #[cfg_attr(feature = "openapi", schema($($schema)*))] )?
+                    $( #[serde($($serde)*)] )?
+                    $field: $type,
+                )*
+                $(
+                    $( #[doc = $about] )+
+                    #[cfg_attr(feature = "openapi", schema(value_type = $crate::vocabulary::Payload, required = $required))]
+                    $payload: Option<Box<serde_json::value::RawValue>>,
+                    #[doc = concat!("How `", stringify!($payload), "` carries its bytes; absent when there is none.")]
+                    $encoding: Option<$crate::Encoding>,
+                )+
+                $(
+                    $( #[doc = $then_doc] )+
+                    $( #[cfg_attr(feature = "openapi", schema($($then_schema)*))] )?
+                    $( #[serde($($then_serde)*)] )?
+                    $then: $then_type,
+                )*
+            }
+
+            impl serde::Serialize for $name {
+                fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                    $( let ($payload, $encoding) = $crate::payload::fields(&self.$payload, self.$encoding); )+
+                    let json = Json {
+                        $( $field: self.$field.clone(), )*
+                        $( $payload, $encoding, )+
+                        $( $then: self.$then.clone(), )*
+                    };
+                    json.serialize(serializer)
+                }
+            }
+
+            impl<'de> serde::Deserialize<'de> for $name {
+                fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                    let json = Json::deserialize(deserializer)?;
+                    $(
+                        let $payload = $crate::Payload::read(stringify!($payload), json.$payload.as_deref(), json.$encoding)
+                            .map_err(serde::de::Error::custom)?;
+                    )+
+                    Ok(Self {
+                        $( $field: json.$field, )*
+                        $(
+                            $payload: $crate::payload::Held::held($payload.map(|payload| payload.bytes)),
+                            $encoding: json.$encoding,
+                        )+
+                        $( $then: json.$then, )*
+                    })
+                }
+            }
+
+            #[cfg(feature = "openapi")]
+            impl utoipa::PartialSchema for $name {
+                fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
+                    <Json as utoipa::PartialSchema>::schema()
+                }
+            }
+
+            #[cfg(feature = "openapi")]
+            impl utoipa::ToSchema for $name {
+                fn schemas(shapes: &mut Vec<(String, utoipa::openapi::RefOr<utoipa::openapi::schema::Schema>)>) {
+                    <Json as utoipa::ToSchema>::schemas(shapes);
+                }
+            }
+        };
+    };
+}
+
+pub(crate) use with_payloads;
+
 /// True when bytes are one JSON value with nothing around it, so that they can be shown as they are.
 #[must_use]
 pub fn is_json(bytes: &[u8]) -> bool {

@@ -1,7 +1,7 @@
 //! Suspensions: an attempt waits for signals and goes on with them.
 
 use ff_core::condition::Condition;
-use ff_core::types::{ExecutionId, SuspensionId, WaitpointId};
+use ff_core::types::{ExecutionId, SuspensionId, TimestampMs, WaitpointId};
 use ff_script::generated::{self, OpenWaitpoint, PublicState, SuspensionReason, TimeoutBehavior};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -18,7 +18,7 @@ use crate::vocabulary;
 use crate::waitpoints::{OpenedWaitpoint, Signal};
 
 /// A suspension that has not ended.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Suspension {
     /// The suspension.
@@ -26,9 +26,11 @@ pub struct Suspension {
     /// Why the execution waits.
     pub reason: SuspensionReason,
     /// Since when.
-    pub suspended_at: i64,
+    #[cfg_attr(feature = "openapi", schema(value_type = i64))]
+    pub suspended_at: TimestampMs,
     /// When it takes too long.
-    pub timeout_at: Option<i64>,
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<i64>))]
+    pub timeout_at: Option<TimestampMs>,
     /// What happens then.
     pub timeout_behavior: TimeoutBehavior,
     /// Where signals arrive.
@@ -45,8 +47,8 @@ impl From<generated::Suspension> for Suspension {
         Self {
             suspension_id: suspension.suspension_id,
             reason: suspension.reason,
-            suspended_at: suspension.suspended_at,
-            timeout_at: suspension.timeout_at,
+            suspended_at: TimestampMs(suspension.suspended_at),
+            timeout_at: suspension.timeout_at.map(TimestampMs),
             timeout_behavior: suspension.timeout_behavior,
             condition: tree(&suspension.condition),
             progress: in_words(&suspension.condition),

@@ -2286,10 +2286,7 @@ wire_struct! {
 
 wire_struct! {
     /// The contract type `attempt`.
-    #[derive(serde::Serialize, serde::Deserialize)]
-    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
     Attempt {
-        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 9007199254740991_i64))]
         /// `attempt_index`: 0 to 9007199254740991
         index ("index"): i64,
         /// `attempt_id`: a UUID in lower case
@@ -2298,21 +2295,16 @@ wire_struct! {
         r#type ("type"): AttemptType,
         /// `attempt_state`: `started`, `suspended`, `succeeded`, `failed`, `cancelled`, `interrupted`, `timed_out`
         state ("state"): AttemptState,
-        #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 64))]
         /// `instance`: 1 to 64 bytes of `^[%w%._%-]+$`
         worker_instance ("worker_instance"): String,
-        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 9007199254740991_i64))]
         /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
         started_at ("started_at"): i64,
-        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 9007199254740991_i64))]
         /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
         ended_at ("ended_at"): Option<i64>,
-        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 9007199254740991_i64))]
         /// `epoch`: 0 to 9007199254740991
         lease_epoch ("lease_epoch"): i64,
         /// `failure?`
         failure ("failure"): Option<Failure>,
-        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 9007199254740991_i64))]
         /// `count`: 0 to 9007199254740991
         frames ("frames"): i64,
     }

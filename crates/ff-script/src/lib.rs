@@ -26,6 +26,7 @@ mod grant;
 mod holder_set;
 mod refusal;
 pub mod wake;
+mod words;
 
 pub use call::Call;
 pub use client::{Answers, Client, Counted, List};

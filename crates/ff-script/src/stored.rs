@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use ff_core::types::{AttemptId, ExecutionId, FlowId, LeaseId};
+use ff_core::types::{AttemptId, ExecutionId, FlowId, LaneId, LeaseId, Namespace, TimestampMs};
 
 use crate::generated::{
     AttemptType, BlockingReason, EventEntry, ExecutionRecord, LifecyclePhase, Outcome, PassedValue, PublicState,
@@ -270,41 +270,47 @@ impl Wire for Task {
 }
 
 /// An execution in a list.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = ExecutionSummary))]
 pub struct Summary {
     /// The execution.
     pub execution_id: ExecutionId,
-    /// The namespace.
-    pub namespace: String,
-    /// The lane.
-    pub lane: String,
-    /// The kind.
+    /// Its namespace.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub namespace: Namespace,
+    /// Its lane.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub lane: LaneId,
+    /// What it is.
     pub kind: String,
-    /// What a user calls the state.
+    /// What a user calls its state.
     pub state: PublicState,
-    /// The phase.
-    pub phase: LifecyclePhase,
-    /// What it waits for.
+    /// Runnable, active, suspended or terminal.
+    pub lifecycle_phase: LifecyclePhase,
+    /// Why it cannot start, when it cannot.
     pub blocking_reason: Option<BlockingReason>,
     /// How it ended.
     pub outcome: Option<Outcome>,
-    /// The priority.
+    /// Higher comes first.
     pub priority: i64,
     /// When it was submitted.
-    pub created_at: i64,
-    /// When it last changed.
-    pub updated_at: i64,
+    #[cfg_attr(feature = "openapi", schema(value_type = i64))]
+    pub created_at: TimestampMs,
+    /// When it changed last.
+    #[cfg_attr(feature = "openapi", schema(value_type = i64))]
+    pub updated_at: TimestampMs,
     /// When it ended.
-    pub ended_at: Option<i64>,
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<i64>))]
+    pub ended_at: Option<TimestampMs>,
     /// The number of its last attempt.
     pub attempt_index: Option<i64>,
-    /// The worker that runs it.
+    /// The process that runs it.
     pub worker_instance: Option<String>,
     /// The flow it is a member of.
     pub flow_id: Option<FlowId>,
     /// The execution that spawned it.
     pub parent_id: Option<ExecutionId>,
-    /// Its key in its flow or under its parent.
+    /// Its name in its flow, or for its parent.
     pub key: Option<String>,
 }
 
@@ -312,16 +318,16 @@ impl Summary {
     fn of(id: ExecutionId, record: ExecutionRecord) -> Self {
         Self {
             execution_id: id,
-            namespace: record.namespace().to_owned(),
-            lane: record.lane().to_owned(),
+            namespace: Namespace::new(record.namespace()),
+            lane: LaneId::new(record.lane()),
             state: record.public_state(),
-            phase: record.phase,
+            lifecycle_phase: record.phase,
             blocking_reason: record.reason,
             outcome: record.outcome,
             priority: record.prio,
-            created_at: record.created,
-            updated_at: record.updated,
-            ended_at: record.ended,
+            created_at: TimestampMs(record.created),
+            updated_at: TimestampMs(record.updated),
+            ended_at: record.ended.map(TimestampMs),
             attempt_index: record.attempt,
             worker_instance: record.worker.filter(|_| record.phase == LifecyclePhase::Active),
             flow_id: record.flow_id,
@@ -336,13 +342,13 @@ impl Wire for Summary {
     /// Summaries are answered, never asked for. This is for tests.
     fn write(&self, out: &mut Vec<u8>) {
         let record = ExecutionRecord {
-            phase: self.phase,
-            created: self.created_at,
-            updated: self.updated_at,
+            phase: self.lifecycle_phase,
+            created: self.created_at.as_millis(),
+            updated: self.updated_at.as_millis(),
             prio: self.priority,
             reason: self.blocking_reason,
             outcome: self.outcome,
-            ended: self.ended_at,
+            ended: self.ended_at.map(TimestampMs::as_millis),
             attempt: self.attempt_index,
             worker: self.worker_instance.clone(),
             flow_id: self.flow_id,

@@ -81,7 +81,7 @@ impl FlowFabricAdminClient {
 
     /// Everything about one execution.
     pub async fn describe_execution(&self, id: &ExecutionId) -> Result<ExecutionSnapshot, SdkError> {
-        self.backend.describe(*id).await
+        self.backend.reach().describe(*id).await
     }
 
     /// One page of executions, newest first.
@@ -91,27 +91,27 @@ impl FlowFabricAdminClient {
         after: Option<ListCursor>,
         limit: usize,
     ) -> Result<ExecutionPage, SdkError> {
-        self.backend.list(filter, after, limit).await
+        self.backend.reach().list(filter, after, limit).await
     }
 
     /// The outcome, or nothing when it is not there after `wait`.
     pub async fn result(&self, id: &ExecutionId, wait: Duration) -> Result<Option<ExecutionResult>, SdkError> {
-        self.backend.result(*id, wait).await
+        self.backend.reach().result(*id, wait).await
     }
 
     /// Cancels an execution; a running attempt ends at once, or within `grace_ms` after its worker was asked.
     pub async fn cancel(&self, id: &ExecutionId, reason: &str, grace_ms: Option<u64>) -> Result<(), SdkError> {
-        self.backend.cancel(*id, reason, grace_ms).await
+        self.backend.reach().cancel(*id, reason, grace_ms).await
     }
 
     /// Runs an ended execution again.
     pub async fn replay(&self, id: &ExecutionId) -> Result<(), SdkError> {
-        self.backend.replay(*id).await
+        self.backend.reach().replay(*id).await
     }
 
     /// Takes a lease away, at once or by asking the worker to yield.
     pub async fn revoke_lease(&self, id: &ExecutionId, grace: bool) -> Result<(), SdkError> {
-        self.backend.revoke(*id, grace).await
+        self.backend.reach().revoke(*id, grace).await
     }
 
     /// Reserves the best admitted execution of a lane for a worker; nothing when none is ready.
@@ -142,19 +142,6 @@ impl FlowFabricAdminClient {
     /// Asks a worker to take nothing new and to yield what it holds.
     pub async fn drain_worker(&self, worker: &WorkerInstanceId) -> Result<(), SdkError> {
         self.backend.drain_worker(worker.as_str()).await
-    }
-}
-
-/// Every child of an execution, read page by page.
-pub(crate) async fn all_children(backend: &dyn Backend, parent: ExecutionId) -> Result<Vec<ChildSnapshot>, SdkError> {
-    let (mut all, mut after) = (Vec::new(), None);
-    loop {
-        let page = backend.children(parent, after.as_deref()).await?;
-        all.extend(page.items);
-        match page.next {
-            Some(next) => after = Some(next),
-            None => return Ok(all),
-        }
     }
 }
 
@@ -229,7 +216,7 @@ impl FlowFabricAdminClient {
 
     /// Every child an execution has spawned, in order, and what became of it so far.
     pub async fn children(&self, id: &ExecutionId) -> Result<Vec<ChildSnapshot>, SdkError> {
-        all_children(self.backend.as_ref(), *id).await
+        self.backend.reach().children(*id).await
     }
 }
 

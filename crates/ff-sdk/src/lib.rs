@@ -54,8 +54,9 @@ pub use config::{BackendConfig, LEASE_TTL_MS, Secret, WorkerConfig};
 #[cfg(feature = "embedded")]
 pub use embedded::EmbeddedEngine;
 pub use error::SdkError;
+pub use ff_api::executions::ExecutionFilter;
 pub use ff_core::EngineError;
-pub use ff_engine::{ExecutionFilter, ListCursor, NewExecution};
+pub use ff_engine::{ListCursor, NewExecution};
 pub use ff_script::generated::{Backoff, BackoffType, Jitter, Retry};
 pub use flows::{ChildSpec, FlowCursor, FlowFilter, FlowSpec, MemberSpec};
 pub use task::ClaimedTask;

@@ -213,7 +213,7 @@ impl FlowFabricWorker {
 
     /// Everything about one execution.
     pub async fn describe_execution(&self, id: &ExecutionId) -> Result<ExecutionSnapshot, SdkError> {
-        self.shared.backend.describe(*id).await
+        self.shared.backend.reach().describe(*id).await
     }
 
     /// A flow with its state and the counts of its members.
@@ -238,7 +238,7 @@ impl FlowFabricWorker {
         after: Option<ListCursor>,
         limit: usize,
     ) -> Result<ExecutionPage, SdkError> {
-        self.shared.backend.list(filter, after, limit).await
+        self.shared.backend.reach().list(filter, after, limit).await
     }
 
     /// Every live worker.

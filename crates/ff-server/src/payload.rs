@@ -31,12 +31,6 @@ pub fn shown(bytes: &[u8], encoding: &str) -> (Box<RawValue>, &'static str) {
     (field, encoding.as_str())
 }
 
-/// A stored input as a field and its encoding. One that was not given is null and has none; the JSON value null has one.
-pub fn shown_input(bytes: &[u8], encoding: &str) -> (Box<RawValue>, Option<&'static str>) {
-    let (field, shown_as) = shown(bytes, encoding);
-    (field, (!bytes.is_empty() || encoding != "json").then_some(shown_as))
-}
-
 /// A text that must not be longer than `max` bytes.
 pub fn bounded(field: &str, text: &Option<String>, max: usize) -> Answer<()> {
     match text {
@@ -69,9 +63,9 @@ mod tests {
         for json in [r#""""#, r#""AAH/""#, r#""eyJhIjoxfQ==""#] {
             assert_eq!(there_and_back(json, Some(Encoding::Base64)), (json.to_owned(), "base64"));
         }
-        let input = |bytes, encoding| {
-            let (field, encoding) = shown_input(bytes, encoding);
-            (field.get().to_owned(), encoding)
+        let input = |bytes: &[u8], encoding| {
+            let (field, encoding) = Payload::input(bytes.to_vec(), encoding);
+            (field.get().to_owned(), encoding.map(Encoding::as_str))
         };
         assert_eq!(input(b"null", "json"), ("null".to_owned(), Some("json")), "null itself is something");
         assert_eq!(input(b"", "json"), ("null".to_owned(), None));

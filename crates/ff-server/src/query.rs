@@ -137,16 +137,6 @@ pub fn page_limit(limit: Option<i64>) -> Answer<i64> {
     }
 }
 
-/// A parameter that is a time; an empty one is absent.
-pub fn time(name: &'static str, text: Option<&str>) -> Answer<Option<i64>> {
-    match number(name, text)? {
-        Some(ms) if !(0..=TIME_MAX).contains(&ms) => {
-            Err(Problem::invalid(name, format!("must be in 0..={TIME_MAX}, got {ms}")))
-        }
-        ms => Ok(ms),
-    }
-}
-
 /// A parameter that is a number; an empty one is absent.
 pub fn number(name: &'static str, text: Option<&str>) -> Answer<Option<i64>> {
     match text.filter(|text| !text.is_empty()) {

@@ -36,8 +36,8 @@ ARGUMENTS: Mapping[str, Tuple[str, Sequence[str]]] = {
     "QuotaChanges": ("ChangeQuotaBody", []),
     "LaneOptions": ("LaneBody", []),
     "ExecutionChanges": ("ChangeExecutionBody", []),
-    "CancelWhere": ("BulkBody", []),
-    "ReplayWhere": ("BulkBody", ["grace_ms"]),
+    "CancelWhere": ("BulkCancelBody", []),
+    "ReplayWhere": ("BulkReplayBody", []),
 }
 
 #: Keyword arguments: the query parameters of an operation without those that a method takes by name.

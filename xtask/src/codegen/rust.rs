@@ -23,9 +23,8 @@ const CORE_WORDS: [(&str, &str, &str); 7] = [
 const TAKEN: [&str; 7] = ["fence", "backoff", "retry", "budget_ref", "quota_ref", "stream_options", "inbound"];
 
 /// Structs that the HTTP API only shows as they are. A client passes over fields of theirs that it does not know.
-const SHOWN: [&str; 18] = [
+const SHOWN: [&str; 17] = [
     "failure",
-    "attempt",
     "progress",
     "operator_action",
     "flow_stop",

@@ -1,6 +1,8 @@
 //! What the engine answers, one file per noun: each operation of ff-api is a [`crate::Handle`] of the service.
 
 mod budgets;
+mod bulk;
+mod executions;
 mod flows;
 mod quotas;
 mod suspensions;

@@ -57,8 +57,13 @@ impl Operations {
     }
 
     /// Ends a hold.
-    pub async fn release(&self, id: ExecutionId, actor: &str) -> Result<ReleaseExecutionReply, Error> {
-        let call = ReleaseExecution { actor: actor.to_owned(), execution_id: id, reason: None };
+    pub async fn release(
+        &self,
+        id: ExecutionId,
+        actor: &str,
+        reason: Option<&str>,
+    ) -> Result<ReleaseExecutionReply, Error> {
+        let call = ReleaseExecution { actor: actor.to_owned(), execution_id: id, reason: reason.map(str::to_owned) };
         self.client.call(self.client.route_of(&id), &call).await
     }
 

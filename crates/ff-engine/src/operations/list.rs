@@ -2,39 +2,17 @@
 
 use std::cmp::Reverse;
 
-use ff_core::state::PublicState;
-use ff_core::types::{ExecutionId, FlowId};
+use ff_core::types::ExecutionId;
 use ff_script::generated::{ListExecutions, ListExecutionsReply, Position, Summary};
 use ff_script::{Error, Route};
 use futures::stream::{self, StreamExt, TryStreamExt};
+
+pub use ff_api::executions::ExecutionFilter;
 
 use super::Operations;
 use super::page::{Place, Share, merge};
 
 const AT_ONCE: usize = 32;
-
-/// Which executions a list shows; everything given must match.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ExecutionFilter {
-    /// Of this namespace.
-    pub namespace: Option<String>,
-    /// Of this lane.
-    pub lane: Option<String>,
-    /// Of this kind.
-    pub kind: Option<String>,
-    /// In this state.
-    pub state: Option<PublicState>,
-    /// With this tag and value.
-    pub tag: Option<(String, String)>,
-    /// Leased by this worker instance.
-    pub worker: Option<String>,
-    /// Members of this flow, the one added last first.
-    pub flow: Option<FlowId>,
-    /// Created at or after this time.
-    pub created_after: Option<i64>,
-    /// Created at or before this time.
-    pub created_before: Option<i64>,
-}
 
 /// One page of a list; it may be short while more follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +30,7 @@ impl Operations {
     /// One page of executions that match, after a cursor of an earlier page.
     pub async fn list(&self, filter: &ExecutionFilter, after: Option<ListCursor>, limit: usize) -> Result<Page, Error> {
         let after = after.map(|Place { created_at, id }| Position { created_at, execution_id: id });
-        if let Some(flow) = &filter.flow {
+        if let Some(flow) = &filter.flow_id {
             // One partition holds all of them, in an order of their own.
             let (items, looked_to) = self.list_share(self.client.route_of_flow(flow), filter, after, limit).await?;
             return Ok(Page { items, next: looked_to.map(|Reverse(next)| next) });
@@ -63,7 +41,7 @@ impl Operations {
             .try_collect()
             .await?;
         // Newest first.
-        let place = |item: &Summary| Reverse(Place { created_at: item.created_at, id: item.execution_id });
+        let place = |item: &Summary| Reverse(Place { created_at: item.created_at.as_millis(), id: item.execution_id });
         let (items, next) = merge(shares, limit, place);
         Ok(Page { items, next: next.map(|Reverse(next)| next) })
     }
@@ -79,7 +57,7 @@ impl Operations {
             after,
             created_after: filter.created_after,
             created_before: filter.created_before,
-            flow_id: filter.flow,
+            flow_id: filter.flow_id,
             kind: filter.kind.clone(),
             lane: filter.lane.clone(),
             limit: i64::try_from(limit).unwrap_or(i64::MAX),

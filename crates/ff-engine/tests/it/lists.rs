@@ -59,7 +59,7 @@ on_both_hosts! {
         let filters: Vec<(ExecutionFilter, Matches)> = vec![
             (ExecutionFilter::default(), Box::new(|_| true)),
             (ExecutionFilter { kind: Some("rare".into()), ..Default::default() }, Box::new(|item| item.kind == "rare")),
-            (ExecutionFilter { lane: Some("two".into()), ..Default::default() }, Box::new(|item| item.lane == "two")),
+            (ExecutionFilter { lane: Some("two".into()), ..Default::default() }, Box::new(|item| item.lane.as_str() == "two")),
             (
                 ExecutionFilter { namespace: Some("default".into()), lane: Some("one".into()), state: Some(PublicState::Active), ..Default::default() },
                 Box::new(|item| item.state == PublicState::Active),
@@ -72,7 +72,7 @@ on_both_hosts! {
             (ExecutionFilter { worker: Some("w1".into()), ..Default::default() }, Box::new(|item| item.worker_instance.as_deref() == Some("w1") && item.state == PublicState::Active)),
             (ExecutionFilter { kind: Some("nothing".into()), ..Default::default() }, Box::new(|_| false)),
             (
-                ExecutionFilter { created_after: Some(all[300].created_at), created_before: Some(all[100].created_at), ..Default::default() },
+                ExecutionFilter { created_after: Some(all[300].created_at.as_millis()), created_before: Some(all[100].created_at.as_millis()), ..Default::default() },
                 {
                     let (from, to) = (all[300].created_at, all[100].created_at);
                     Box::new(move |item| (from..=to).contains(&item.created_at))
@@ -109,7 +109,7 @@ on_both_hosts! {
         let crowd = pages(operations, &ExecutionFilter { kind: Some("crowd".into()), ..Default::default() }, 100).await;
         let newest = crowd[0].created_at;
         // A position of another partition, of the same millisecond and behind every id of the crowd.
-        let after = Position { created_at: newest, execution_id: ExecutionId::from_uuid(Uuid::nil()) };
+        let after = Position { created_at: newest.as_millis(), execution_id: ExecutionId::from_uuid(Uuid::nil()) };
         let call = ListExecutions { after: Some(after), ..ListExecutions::new(10) };
         let route = operations.client().route_of(&older);
         let ListExecutionsReply::Page { items, more, .. } = operations.client().call(route, &call).await.unwrap();

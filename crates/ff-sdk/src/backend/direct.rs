@@ -4,15 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use ff_api::executions::Reclaimed;
 use ff_core::contracts::{ClaimGrant, ReclaimGrant};
 use ff_core::types::{ExecutionId, LaneId, LeaseEpoch, Namespace, TimestampMs};
 use ff_engine::dispatch::{Dispatcher, DispatcherOptions, Profile, StoreAdmission};
 use ff_engine::fleet::{self, Ends};
-use ff_engine::{Engine, ExecutionFilter, ListCursor, NewExecution, Operations, Service};
+use ff_engine::{Engine, NewExecution, Operations, Service};
 use ff_script::generated::{
-    AwaitResultReply, CancelAttempt, CompleteExecution, DelayExecution, FailExecution, FailExecutionReply, Fence,
-    GrantReclaim, HeartbeatServer, HeartbeatServerReply, RegisterWorker, RegisterWorkerReply, RenewLeaseReply,
-    SubmitExecutionReply, Task, UpdateProgress, YieldExecution,
+    CancelAttempt, CompleteExecution, DelayExecution, FailExecution, FailExecutionReply, Fence, GrantReclaim,
+    HeartbeatServer, HeartbeatServerReply, RegisterWorker, RegisterWorkerReply, RenewLeaseReply, SubmitExecutionReply,
+    Task, UpdateProgress, YieldExecution,
 };
 use ff_script::{Bytes, Error, Route};
 use uuid::Uuid;
@@ -24,7 +25,7 @@ use super::{
 };
 use crate::SdkError;
 use crate::flows::Place;
-use crate::snapshot::{ExecutionPage, ExecutionResult, ExecutionSnapshot, Failure, WorkerSnapshot, attempt_index};
+use crate::snapshot::{WorkerSnapshot, attempt_index};
 use crate::task::FailOutcome;
 
 /// A backend over a running [`Engine`]; one per engine serves all workers of the process.
@@ -242,7 +243,8 @@ impl Backend for Direct {
             lanes: worker.lanes,
             capabilities: worker.capabilities,
         };
-        Ok(self.service.dispatcher.grant_reclaim(&call).await?.into())
+        let grant = self.service.dispatcher.grant_reclaim(&call).await?;
+        Ok(Reclaimed::from(grant).grant)
     }
 
     async fn consume_grant(
@@ -337,48 +339,8 @@ impl Backend for Direct {
         })
     }
 
-    async fn describe(&self, id: ExecutionId) -> Result<ExecutionSnapshot, SdkError> {
-        Ok(self.operations().describe(id).await?.into())
-    }
-
-    async fn list(
-        &self,
-        filter: &ExecutionFilter,
-        after: Option<ListCursor>,
-        limit: usize,
-    ) -> Result<ExecutionPage, SdkError> {
-        let page = self.operations().list(filter, after, limit).await?;
-        Ok(ExecutionPage { items: page.items.into_iter().map(Into::into).collect(), next: page.next })
-    }
-
     async fn workers(&self) -> Result<Vec<WorkerSnapshot>, SdkError> {
         Ok(self.operations().workers().await?.into_iter().map(Into::into).collect())
-    }
-
-    async fn result(&self, id: ExecutionId, wait: Duration) -> Result<Option<ExecutionResult>, SdkError> {
-        Ok(match self.service.engine.waiting().result(id, wait).await? {
-            AwaitResultReply::Ended { failure, outcome, result, .. } => Some(ExecutionResult {
-                outcome,
-                result: result.map(|bytes| bytes.0),
-                failure: failure.map(Failure::from),
-            }),
-            AwaitResultReply::Waiting { .. } => None,
-        })
-    }
-
-    async fn cancel(&self, id: ExecutionId, reason: &str, grace_ms: Option<u64>) -> Result<(), SdkError> {
-        self.operations().cancel(id, "sdk", Some(reason), grace_ms.map(millis)).await?;
-        Ok(())
-    }
-
-    async fn replay(&self, id: ExecutionId) -> Result<(), SdkError> {
-        self.operations().replay(id, "sdk", None).await?;
-        Ok(())
-    }
-
-    async fn revoke(&self, id: ExecutionId, grace: bool) -> Result<(), SdkError> {
-        self.operations().revoke(id, "sdk", None, grace).await?;
-        Ok(())
     }
 
     async fn drain_worker(&self, instance: &str) -> Result<(), SdkError> {

@@ -3,8 +3,6 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use ff_core::EngineError;
-use ff_core::error::ValidationKind;
 use ff_core::types::{ExecutionId, FlowId, SuspensionId};
 use ff_engine::operations::{NewChild, NewFlow, Operations};
 use ff_script::generated::{CancelFlowReply, CancelPolicy, WaitChildrenReply};
@@ -12,11 +10,10 @@ use uuid::Uuid;
 
 use super::LeaseRef;
 use super::direct::{Direct, fence};
-use super::flows::{ChildPage, ChildrenWait, Flows};
+use super::flows::{ChildrenWait, Flows};
 use crate::SdkError;
 use crate::snapshot::{FlowSnapshot, SubmittedFlow};
 
-const PAGE: i64 = 1_000;
 /// How long a cancel that waits for the end may take, as at a server.
 const CANCEL_WAIT: Duration = Duration::from_secs(30);
 
@@ -51,17 +48,6 @@ impl Flows for Direct {
                 ChildrenWait::Ended { children: children.into_iter().map(Into::into).collect(), more }
             }
         })
-    }
-
-    async fn children(&self, parent: ExecutionId, after: Option<&str>) -> Result<ChildPage, SdkError> {
-        let invalid = |_| EngineError::Validation {
-            kind: ValidationKind::InvalidArgument { field: "cursor".to_owned() },
-            detail: "is not a cursor of this list".to_owned(),
-        };
-        let from = after.map(|after| after.parse::<i64>().map_err(invalid)).transpose()?;
-        let (children, next) = self.flow_operations().children(parent, from, PAGE).await?;
-        let items = children.into_iter().map(Into::into).collect();
-        Ok(ChildPage { items, next: next.map(|next| next.to_string()) })
     }
 
     async fn submit_flow(&self, new: NewFlow) -> Result<SubmittedFlow, SdkError> {

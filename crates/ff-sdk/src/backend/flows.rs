@@ -31,15 +31,6 @@ pub enum ChildrenWait {
     },
 }
 
-/// One page of children, in the order they were spawned.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ChildPage {
-    /// The children.
-    pub items: Vec<ChildSnapshot>,
-    /// Where the next page begins; nothing at the end.
-    pub next: Option<String>,
-}
-
 /// Flows and children. Object safe; nothing has a default body.
 #[async_trait]
 pub trait Flows: Send + Sync + 'static {
@@ -58,9 +49,6 @@ pub trait Flows: Send + Sync + 'static {
         wait_id: SuspensionId,
         aside: bool,
     ) -> Result<ChildrenWait, SdkError>;
-
-    /// One page of an execution's children.
-    async fn children(&self, parent: ExecutionId, after: Option<&str>) -> Result<ChildPage, SdkError>;
 
     /// Submits a flow; the same id answers the first one.
     async fn submit_flow(&self, new: NewFlow) -> Result<SubmittedFlow, SdkError>;

@@ -1,17 +1,13 @@
 //! The engine behind `ff server`: the worker protocol and the execution routes over HTTP.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use ff_api::claims::{ClaimBody, ClaimTasks, ConsumeBody, ConsumeTask, GrantBody, GrantTasks};
-use ff_api::executions::SubmitBody;
+use ff_api::executions::{ReclaimBody, ReclaimExecution, SubmitBody};
 use ff_api::problem::Facts;
-use ff_api::suspensions::Suspension;
 use ff_api::tasks::{
     CancelBody, CancelTask, DelayBody, DelayTask, FailBody, FailTask, ProgressBody, ReportProgress, YieldBody,
     YieldTask,
@@ -23,15 +19,14 @@ use ff_api::workers::{
 use ff_api::{Ask, Operation, PageQuery};
 use ff_core::contracts::{ClaimGrant, ReclaimGrant};
 use ff_core::error::{Detail, TransportKind};
-use ff_core::state::{AttemptState, BlockingReason, LifecyclePhase, Outcome, PublicState};
-use ff_core::types::{AttemptId, AttemptIndex, ExecutionId, LaneId, LeaseEpoch, Namespace, TimestampMs};
+use ff_core::state::LifecyclePhase;
+use ff_core::types::{ExecutionId, TimestampMs};
 use ff_core::{EngineError, ErrorCode};
-use ff_engine::{ExecutionFilter, ListCursor, NewExecution};
+use ff_engine::NewExecution;
 use reqwest::{Method, StatusCode};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::http_submissions::Submissions;
@@ -41,10 +36,7 @@ use super::{
 };
 use crate::SdkError;
 use crate::config::Secret;
-use crate::snapshot::{
-    AttemptSnapshot, ExecutionPage, ExecutionResult, ExecutionSnapshot, ExecutionSummary, Failure, LeaseSnapshot,
-    Progress, WorkerSnapshot,
-};
+use crate::snapshot::WorkerSnapshot;
 use crate::task::FailOutcome;
 
 /// How long a request may take beyond what it asks the server to wait.
@@ -163,25 +155,11 @@ impl Http {
         read(path, &body)
     }
 
-    pub(super) async fn post<T: DeserializeOwned>(
-        &self,
-        path: &str,
-        body: &Value,
-        wait: Duration,
-    ) -> Result<T, SdkError> {
-        let (_, answer) = self.request(Method::POST, path, Some(body), wait).await?;
-        read(path, &answer)
-    }
-
     /// Posts a body that holds payloads in their own text.
     pub(super) async fn post_as<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, SdkError> {
         let body = serde_json::to_vec(body).expect("a body is JSON");
         let (_, answer) = self.send(Method::POST, path, Some(body), Duration::ZERO).await?;
         read(path, &answer)
-    }
-
-    async fn tell(&self, path: &str, body: &Value) -> Result<(), SdkError> {
-        self.request(Method::POST, path, Some(body), Duration::ZERO).await.map(|_| ())
     }
 }
 
@@ -225,23 +203,6 @@ pub(super) fn fence(lease: LeaseRef) -> Value {
     json!(lease.fence())
 }
 
-/// Bytes of a field and its encoding; nothing when the field is null.
-fn take_bytes(field: &str, value: Option<&RawValue>, encoding: Option<&str>) -> Result<Option<Vec<u8>>, SdkError> {
-    let Some(value) = value else { return Ok(None) };
-    if encoding != Some("base64") {
-        return Ok(Some(value.get().as_bytes().to_vec()));
-    }
-    let unreadable =
-        || EngineError::Transport { kind: TransportKind::Defect, detail: format!("{field} is not base64") };
-    let text: String = serde_json::from_str(value.get()).map_err(|_| unreadable())?;
-    STANDARD.decode(text).map(Some).map_err(|_| unreadable().into())
-}
-
-/// An input or a result: one that is null and has an encoding is the JSON value null, one that has none is not there.
-fn take_payload(field: &str, value: Option<&RawValue>, encoding: Option<&str>) -> Result<Option<Vec<u8>>, SdkError> {
-    Ok(take_bytes(field, value, encoding)?.or_else(|| encoding.map(|_| b"null".to_vec())))
-}
-
 /// What became of the renewal of one lease.
 fn renewal(answer: LeaseAnswer) -> Renewal {
     let problem = match answer {
@@ -265,135 +226,6 @@ fn renewal(answer: LeaseAnswer) -> Renewal {
     }
 }
 
-#[derive(Deserialize)]
-struct ExecutionShape {
-    execution_id: ExecutionId,
-    namespace: Namespace,
-    lane: LaneId,
-    kind: String,
-    state: PublicState,
-    lifecycle_phase: LifecyclePhase,
-    blocking_reason: Option<BlockingReason>,
-    blocking_detail: Option<BTreeMap<String, String>>,
-    outcome: Option<Outcome>,
-    priority: i64,
-    created_at: TimestampMs,
-    updated_at: TimestampMs,
-    delay_until: Option<TimestampMs>,
-    deadline_at: Option<TimestampMs>,
-    #[serde(default)]
-    tags: BTreeMap<String, String>,
-    #[serde(default)]
-    requires: Vec<String>,
-    input: Option<Box<RawValue>>,
-    input_encoding: Option<String>,
-    result: Option<Box<RawValue>>,
-    result_encoding: Option<String>,
-    failure: Option<Failure>,
-    #[serde(default)]
-    attempts: Vec<AttemptShape>,
-    lease: Option<LeaseShape>,
-    progress: Option<Progress>,
-    suspension: Option<Suspension>,
-    #[serde(default)]
-    reclaim_count: u64,
-    #[serde(default)]
-    replay_count: u64,
-    usage: BTreeMap<String, u64>,
-}
-
-#[derive(Deserialize)]
-struct AttemptShape {
-    index: AttemptIndex,
-    attempt_id: AttemptId,
-    r#type: String,
-    state: AttemptState,
-    worker_instance: String,
-    failure: Option<Failure>,
-}
-
-#[derive(Deserialize)]
-struct LeaseShape {
-    worker_id: String,
-    worker_instance: String,
-    lease_epoch: LeaseEpoch,
-    expires_at: TimestampMs,
-}
-
-impl ExecutionShape {
-    fn snapshot(self) -> Result<ExecutionSnapshot, SdkError> {
-        let result = take_payload("result", self.result.as_deref(), self.result_encoding.as_deref())?;
-        Ok(ExecutionSnapshot {
-            execution_id: self.execution_id,
-            namespace: self.namespace,
-            lane: self.lane,
-            kind: self.kind,
-            state: self.state,
-            lifecycle_phase: self.lifecycle_phase,
-            blocking_reason: self.blocking_reason,
-            blocking_detail: self.blocking_detail.unwrap_or_default(),
-            outcome: self.outcome,
-            priority: self.priority,
-            created_at: self.created_at,
-            updated_at: self.updated_at,
-            delay_until: self.delay_until,
-            deadline_at: self.deadline_at,
-            tags: self.tags,
-            requires: self.requires,
-            input: take_payload("input", self.input.as_deref(), self.input_encoding.as_deref())?.unwrap_or_default(),
-            result,
-            failure: self.failure,
-            attempts: self
-                .attempts
-                .into_iter()
-                .map(|attempt| AttemptSnapshot {
-                    index: attempt.index,
-                    attempt_id: attempt.attempt_id,
-                    kind: attempt.r#type,
-                    state: attempt.state,
-                    worker_instance: attempt.worker_instance,
-                    failure: attempt.failure,
-                })
-                .collect(),
-            lease: self.lease.map(|lease| LeaseSnapshot {
-                worker_id: lease.worker_id,
-                worker_instance: lease.worker_instance,
-                lease_epoch: lease.lease_epoch,
-                expires_at: lease.expires_at,
-            }),
-            progress: self.progress,
-            suspension: self.suspension.map(Into::into),
-            reclaim_count: self.reclaim_count,
-            replay_count: self.replay_count,
-            usage: self.usage,
-        })
-    }
-}
-
-#[derive(Deserialize)]
-pub(super) struct Listed<T> {
-    pub(super) items: Vec<T>,
-    pub(super) next_cursor: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct SummaryShape {
-    execution_id: ExecutionId,
-    lane: LaneId,
-    kind: String,
-    state: PublicState,
-    outcome: Option<Outcome>,
-    created_at: TimestampMs,
-}
-
-#[derive(Deserialize)]
-struct ResultShape {
-    outcome: Outcome,
-    result: Option<Box<RawValue>>,
-    result_encoding: Option<String>,
-    failure: Option<Failure>,
-}
-
 /// A heartbeat that renews these leases.
 fn beat(who: &Identity, leases: &[LeaseRef]) -> Ask<Heartbeat> {
     let renew = leases.iter().map(|lease| RenewBody::of(lease.execution_id, lease.fence())).collect();
@@ -406,21 +238,8 @@ pub(super) fn unfit(operation: &'static str) -> impl Fn(ff_api::Invalid) -> SdkE
     move |invalid| SdkError::config(operation, &invalid.field, invalid.problem)
 }
 
-pub(super) fn object(value: Value) -> Map<String, Value> {
-    match value {
-        Value::Object(map) => map,
-        _ => Map::new(),
-    }
-}
-
 pub(super) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// Text as one component of a query.
-pub(super) fn escaped(text: &str) -> String {
-    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~');
-    text.bytes().map(|byte| if plain(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
 
 #[async_trait]
@@ -525,12 +344,9 @@ impl Backend for Http {
         instance: &str,
         ttl_ms: u64,
     ) -> Result<ReclaimGrant, SdkError> {
-        #[derive(Deserialize)]
-        struct Granted {
-            grant: ReclaimGrant,
-        }
-        let body = json!({ "instance": instance, "ttl_ms": ttl_ms });
-        Ok(self.post::<Granted>(&format!("/v1/executions/{execution_id}/reclaim"), &body, Duration::ZERO).await?.grant)
+        let body =
+            ReclaimBody { instance: instance.to_owned(), ttl_ms: Some(i64::try_from(ttl_ms).unwrap_or(i64::MAX)) };
+        Ok(self.ask(&Ask::<ReclaimExecution>::with(execution_id, body), Duration::ZERO).await?.grant)
     }
 
     async fn consume_grant(
@@ -616,45 +432,6 @@ impl Backend for Http {
         self.submit_together(body, size).await
     }
 
-    async fn describe(&self, id: ExecutionId) -> Result<ExecutionSnapshot, SdkError> {
-        self.get::<ExecutionShape>(&format!("/v1/executions/{id}")).await?.snapshot()
-    }
-
-    async fn list(
-        &self,
-        filter: &ExecutionFilter,
-        after: Option<ListCursor>,
-        limit: usize,
-    ) -> Result<ExecutionPage, SdkError> {
-        let mut query = vec![format!("limit={limit}")];
-        let mut ask = |name: &str, value: Option<String>| {
-            if let Some(value) = value {
-                query.push(format!("{name}={}", escaped(&value)));
-            }
-        };
-        ask("namespace", filter.namespace.clone());
-        ask("lane", filter.lane.clone());
-        ask("kind", filter.kind.clone());
-        ask("state", filter.state.map(|state| state.to_string()));
-        ask("tag", filter.tag.as_ref().map(|(key, value)| format!("{key}:{value}")));
-        ask("worker", filter.worker.clone());
-        ask("flow_id", filter.flow.map(|flow| flow.to_string()));
-        ask("created_after", filter.created_after.map(|at| at.to_string()));
-        ask("created_before", filter.created_before.map(|at| at.to_string()));
-        ask("cursor", after.map(|cursor| cursor.to_string()));
-        let page: Listed<SummaryShape> = self.get(&format!("/v1/executions?{}", query.join("&"))).await?;
-        let summary = |item: SummaryShape| ExecutionSummary {
-            execution_id: item.execution_id,
-            lane: item.lane,
-            kind: item.kind,
-            state: item.state,
-            outcome: item.outcome,
-            created_at: item.created_at,
-        };
-        let next = page.next_cursor.map(|cursor| cursor.parse()).transpose()?;
-        Ok(ExecutionPage { items: page.items.into_iter().map(summary).collect(), next })
-    }
-
     async fn workers(&self) -> Result<Vec<WorkerSnapshot>, SdkError> {
         let mut all = Vec::new();
         let mut ask = Ask::<ListWorkers>::by((), PageQuery { limit: Some(1_000), cursor: None });
@@ -666,35 +443,6 @@ impl Backend for Http {
                 None => return Ok(all),
             }
         }
-    }
-
-    async fn result(&self, id: ExecutionId, wait: Duration) -> Result<Option<ExecutionResult>, SdkError> {
-        let until = tokio::time::Instant::now() + wait;
-        loop {
-            let wait = until.saturating_duration_since(tokio::time::Instant::now()).min(WAIT_MAX);
-            let path = format!("/v1/executions/{id}/result?wait_ms={}", millis(wait));
-            let (status, body) = self.request(Method::GET, &path, None, wait).await?;
-            if status == StatusCode::OK {
-                let shape: ResultShape = read(&path, &body)?;
-                let result = take_payload("result", shape.result.as_deref(), shape.result_encoding.as_deref())?;
-                return Ok(Some(ExecutionResult { outcome: shape.outcome, result, failure: shape.failure }));
-            }
-            if tokio::time::Instant::now() >= until {
-                return Ok(None);
-            }
-        }
-    }
-
-    async fn cancel(&self, id: ExecutionId, reason: &str, grace_ms: Option<u64>) -> Result<(), SdkError> {
-        self.tell(&format!("/v1/executions/{id}/cancel"), &json!({ "reason": reason, "grace_ms": grace_ms })).await
-    }
-
-    async fn replay(&self, id: ExecutionId) -> Result<(), SdkError> {
-        self.tell(&format!("/v1/executions/{id}/replay"), &json!({})).await
-    }
-
-    async fn revoke(&self, id: ExecutionId, grace: bool) -> Result<(), SdkError> {
-        self.tell(&format!("/v1/executions/{id}/revoke-lease"), &json!({ "grace": grace })).await
     }
 
     async fn drain_worker(&self, instance: &str) -> Result<(), SdkError> {
@@ -748,10 +496,5 @@ mod tests {
         };
         let codes: Vec<&str> = answers.iter().map(code).collect();
         assert_eq!(codes, ["renewed", "execution_not_found", "stale_lease", "unanswered"]);
-    }
-
-    #[test]
-    fn text_is_escaped_for_a_query() {
-        assert_eq!(escaped("a b:ä/&="), "a%20b%3A%C3%A4%2F%26%3D");
     }
 }

@@ -1,6 +1,5 @@
 //! Tasks as `ff server` hands them out.
 
-use ff_api::children::Child;
 use ff_api::claims::{Passed, Task};
 use ff_core::types::{LaneId, LeaseEpoch, Namespace, TimestampMs};
 
@@ -8,7 +7,7 @@ use super::http_waits::{bytes, signals};
 use super::{Claim, LeaseRef};
 use crate::SdkError;
 use crate::flows::{Place, Upstream};
-use crate::snapshot::{ChildSnapshot, Failure, attempt_index};
+use crate::snapshot::attempt_index;
 use crate::waits::Resume;
 
 impl TryFrom<Task> for Claim {
@@ -48,7 +47,7 @@ fn take_in(place: &mut Place, name: String, passed: Passed) -> Result<(), SdkErr
     if let Some(value) = bytes(&name, passed.value.as_deref(), passed.encoding)? {
         place.passed.insert(name.clone(), value);
     }
-    let failure = passed.failure.map(Failure::from);
+    let failure = passed.failure;
     let upstream = Upstream { execution_id: passed.execution_id, outcome: passed.outcome, failure };
     place.upstreams.insert(name, upstream);
     Ok(())
@@ -64,23 +63,9 @@ impl TryFrom<ff_api::claims::Resume> for Resume {
             continuation: bytes("continuation", resume.continuation.as_deref(), resume.continuation_encoding)?,
             signals: signals(resume.signals)?,
             more: false,
-            children: resume.children.into_iter().flatten().map(ChildSnapshot::try_from).collect::<Result<_, _>>()?,
+            children: resume.children.unwrap_or_default(),
             more_children: resume.more_children == Some(true),
             step: resume.step,
-        })
-    }
-}
-
-impl TryFrom<Child> for ChildSnapshot {
-    type Error = SdkError;
-
-    fn try_from(child: Child) -> Result<Self, SdkError> {
-        Ok(Self {
-            execution_id: child.execution_id,
-            key: child.key,
-            outcome: child.outcome,
-            result: bytes("result", child.result.as_deref(), child.result_encoding)?,
-            failure: child.failure.map(Failure::from),
         })
     }
 }

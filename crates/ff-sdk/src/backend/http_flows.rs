@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use ff_api::Ask;
-use ff_api::children::{Child, SpawnChildren, WaitChildrenBody, WaitForChildren, WaitedForChildren};
+use ff_api::children::{SpawnChildren, WaitChildrenBody, WaitForChildren, WaitedForChildren};
 use ff_api::flows::{CancelFlow, CancelFlowBody, EdgeBody, FlowBody, FlowPolicy, MemberBody, SubmitFlow};
 use ff_api::graph::{FlowQuery, GetFlow};
 use ff_api::tasks::{ChildBody, SpawnBody};
@@ -14,12 +14,11 @@ use ff_script::generated::{CancelPolicy, NewEdge};
 use uuid::Uuid;
 
 use super::LeaseRef;
-use super::flows::{ChildPage, ChildrenWait, Flows};
-use super::http::{Http, Listed, WAIT_MAX, escaped, unfit};
+use super::flows::{ChildrenWait, Flows};
+use super::http::{Http, WAIT_MAX, unfit};
 use crate::SdkError;
-use crate::snapshot::{ChildSnapshot, FlowSnapshot, SubmittedFlow};
+use crate::snapshot::{FlowSnapshot, SubmittedFlow};
 
-const PAGE: usize = 1_000;
 /// Children of one request.
 const SPAWN_MAX: usize = 1_000;
 
@@ -104,18 +103,9 @@ impl Flows for Http {
         Ok(match self.ask(&ask, Duration::ZERO).await? {
             WaitedForChildren::Waiting { open } => ChildrenWait::Waiting { open: open.unsigned_abs() },
             WaitedForChildren::Ended { children, more_children } => {
-                let children = children.into_iter().map(ChildSnapshot::try_from).collect::<Result<_, _>>()?;
                 ChildrenWait::Ended { children, more: more_children }
             }
         })
-    }
-
-    async fn children(&self, parent: ExecutionId, after: Option<&str>) -> Result<ChildPage, SdkError> {
-        let cursor = after.map(|cursor| format!("&cursor={}", escaped(cursor))).unwrap_or_default();
-        let path = format!("/v1/executions/{parent}/children?limit={PAGE}{cursor}");
-        let page: Listed<Child> = self.get(&path).await?;
-        let items = page.items.into_iter().map(ChildSnapshot::try_from).collect::<Result<_, _>>()?;
-        Ok(ChildPage { items, next: page.next_cursor })
     }
 
     async fn submit_flow(&self, new: NewFlow) -> Result<SubmittedFlow, SdkError> {

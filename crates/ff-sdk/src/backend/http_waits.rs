@@ -13,7 +13,7 @@ use ff_api::waitpoints::{
 use ff_api::{Encoding, Payload};
 use ff_core::types::{ExecutionId, SignalId, TimestampMs, WaitpointId};
 use ff_engine::{IssuedToken, OpenedWaitpoint, WaitpointSpec};
-use ff_script::generated::{OpenWaitpoint, TimeoutBehavior};
+use ff_script::generated::TimeoutBehavior;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
@@ -21,7 +21,6 @@ use super::http::Http;
 use super::waits::invalid_token;
 use super::{LeaseRef, Suspended, Suspending, Waits, is_json};
 use crate::SdkError;
-use crate::snapshot::{SuspensionSnapshot, WaitpointSnapshot};
 use crate::waits::{ResumeSignal, Signal, SignalOutcome, Suspension, unexpected};
 
 /// Bytes as a field and its encoding. JSON keeps the text it has, anything else is base64.
@@ -104,23 +103,6 @@ fn signal(signal: ff_api::waitpoints::Signal) -> Result<ResumeSignal, SdkError> 
 
 pub(super) fn signals(all: Vec<ff_api::waitpoints::Signal>) -> Result<Vec<ResumeSignal>, SdkError> {
     all.into_iter().map(signal).collect()
-}
-
-impl From<ff_api::suspensions::Suspension> for SuspensionSnapshot {
-    fn from(suspension: ff_api::suspensions::Suspension) -> Self {
-        let open = |open: OpenWaitpoint| WaitpointSnapshot {
-            waitpoint_id: open.waitpoint_id,
-            key: open.key,
-            expires_at: open.expires_at.map(TimestampMs),
-        };
-        Self {
-            suspension_id: suspension.suspension_id,
-            reason: suspension.reason.as_str().to_owned(),
-            suspended_at: TimestampMs(suspension.suspended_at),
-            timeout_at: suspension.timeout_at.map(TimestampMs),
-            waitpoints: suspension.waitpoints.into_iter().map(open).collect(),
-        }
-    }
 }
 
 fn said(text: &str) -> Option<String> {

@@ -7,6 +7,7 @@ mod direct;
 mod direct_flows;
 mod direct_streams;
 mod direct_waits;
+mod executions;
 mod flows;
 #[cfg(feature = "http")]
 mod http;
@@ -33,11 +34,11 @@ use async_trait::async_trait;
 use ff_core::contracts::{ClaimGrant, ReclaimGrant};
 use ff_core::types::{AttemptId, AttemptIndex, ExecutionId, LaneId, LeaseEpoch, LeaseId, Namespace, TimestampMs};
 use ff_core::{EngineError, PartitionConfig};
-use ff_engine::{ExecutionFilter, ListCursor, NewExecution};
+use ff_engine::NewExecution;
 use uuid::Uuid;
 
 use crate::SdkError;
-use crate::snapshot::{ExecutionPage, ExecutionResult, ExecutionSnapshot, WorkerSnapshot};
+use crate::snapshot::{ExecutionResult, WorkerSnapshot};
 use crate::task::FailOutcome;
 use crate::waits::Resume;
 
@@ -48,7 +49,7 @@ pub use direct_waits::KeyPlaces;
 pub(crate) use direct_waits::waitpoints_error;
 pub use ff_engine::fleet::Standing;
 pub(crate) use flows::list_flows;
-pub use flows::{ChildPage, ChildrenWait, Flows};
+pub use flows::{ChildrenWait, Flows};
 #[cfg(feature = "http")]
 pub use http::Http;
 #[cfg(feature = "embedded")]
@@ -300,31 +301,8 @@ pub trait Backend: Waits + Frames + Flows + Send + Sync + 'static {
     /// Submits one execution; answers its id, and whether it was known already.
     async fn submit(&self, new: NewExecution) -> Result<(ExecutionId, bool), SdkError>;
 
-    /// Everything about one execution.
-    async fn describe(&self, id: ExecutionId) -> Result<ExecutionSnapshot, SdkError>;
-
-    /// One page of executions, newest first.
-    async fn list(
-        &self,
-        filter: &ExecutionFilter,
-        after: Option<ListCursor>,
-        limit: usize,
-    ) -> Result<ExecutionPage, SdkError>;
-
     /// Every live worker.
     async fn workers(&self) -> Result<Vec<WorkerSnapshot>, SdkError>;
-
-    /// The outcome, or nothing when it is not there after `wait`.
-    async fn result(&self, id: ExecutionId, wait: Duration) -> Result<Option<ExecutionResult>, SdkError>;
-
-    /// Cancels an execution, at once or within a grace.
-    async fn cancel(&self, id: ExecutionId, reason: &str, grace_ms: Option<u64>) -> Result<(), SdkError>;
-
-    /// Runs an ended execution again.
-    async fn replay(&self, id: ExecutionId) -> Result<(), SdkError>;
-
-    /// Takes a lease away, at once or by asking the worker to yield.
-    async fn revoke(&self, id: ExecutionId, grace: bool) -> Result<(), SdkError>;
 
     /// Asks a worker to take nothing new and to yield what it holds.
     async fn drain_worker(&self, instance: &str) -> Result<(), SdkError>;
@@ -340,7 +318,7 @@ pub trait CompletionBackend: Send + Sync + 'static {
 #[async_trait]
 impl<B: Backend + ?Sized> CompletionBackend for std::sync::Arc<B> {
     async fn result(&self, id: ExecutionId, wait: Duration) -> Result<Option<ExecutionResult>, SdkError> {
-        Backend::result(&**self, id, wait).await
+        self.reach().result(id, wait).await
     }
 }
 

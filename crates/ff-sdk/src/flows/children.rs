@@ -47,7 +47,7 @@ impl TaskCore {
 
     /// Every child, read page by page.
     pub(crate) async fn children(&self) -> Result<Vec<ChildSnapshot>, SdkError> {
-        crate::admin::all_children(self.backend.as_ref(), self.claim.lease.execution_id).await
+        self.backend.reach().children(self.claim.lease.execution_id).await
     }
 
     pub(crate) async fn resume_children(&self) -> Result<Vec<ChildSnapshot>, SdkError> {

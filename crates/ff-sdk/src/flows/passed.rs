@@ -39,7 +39,7 @@ impl Place {
     /// Takes in what upstreams passed.
     pub(crate) fn with_passed(mut self, passed: Option<BTreeMap<String, PassedValue>>) -> Self {
         for (name, value) in passed.into_iter().flatten() {
-            let failure = value.failure.map(Failure::from);
+            let failure = value.failure;
             let upstream = Upstream { execution_id: value.execution_id, outcome: value.outcome, failure };
             self.upstreams.insert(name.clone(), upstream);
             if let Some(bytes) = value.value {

@@ -1,13 +1,10 @@
-//! What the engine says about flows, their members, and children.
+//! What the engine says about flows and their members.
 
 use std::collections::BTreeMap;
 
-use ff_core::state::Outcome;
 use ff_core::types::{ExecutionId, FlowId, LaneId, Namespace, TimestampMs};
 use ff_engine::operations::FlowCursor;
 use ff_script::generated::{self, FlowState, MemberState};
-
-use super::Failure;
 
 /// One flow as it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,29 +94,6 @@ pub struct FlowPage {
     pub next: Option<FlowCursor>,
 }
 
-/// What became of a child.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ChildSnapshot {
-    /// Its execution.
-    pub execution_id: ExecutionId,
-    /// The name its parent knows it by.
-    pub key: Option<String>,
-    /// How it ended; nothing while it has not.
-    pub outcome: Option<Outcome>,
-    /// The result of a success.
-    pub result: Option<Vec<u8>>,
-    /// Why it failed.
-    pub failure: Option<Failure>,
-}
-
-impl ChildSnapshot {
-    /// True when it ended as a success.
-    #[must_use]
-    pub fn succeeded(&self) -> bool {
-        self.outcome == Some(Outcome::Success)
-    }
-}
-
 impl From<ff_api::graph::Flow> for FlowSnapshot {
     fn from(flow: ff_api::graph::Flow) -> Self {
         let counts = flow.counts.into_iter().filter(|(_, count)| *count > 0);
@@ -163,17 +137,5 @@ impl From<generated::Member> for MemberSnapshot {
 impl From<ff_api::graph::FlowGraph> for FlowGraph {
     fn from(graph: ff_api::graph::FlowGraph) -> Self {
         Self { members: graph.nodes.into_iter().map(MemberSnapshot::from).collect(), edges: graph.edges }
-    }
-}
-
-impl From<generated::Child> for ChildSnapshot {
-    fn from(child: generated::Child) -> Self {
-        Self {
-            execution_id: child.execution_id,
-            key: child.key,
-            outcome: child.outcome,
-            result: child.result.map(|bytes| bytes.0),
-            failure: child.failure.map(Failure::from),
-        }
     }
 }

@@ -9,7 +9,7 @@ use ff_core::EngineError;
 use ff_core::contracts::{ClaimGrant, ReclaimGrant};
 use ff_core::error::TransportKind;
 use ff_core::types::{ExecutionId, TimestampMs};
-use ff_engine::{ExecutionFilter, ListCursor, NewExecution};
+use ff_engine::NewExecution;
 use uuid::Uuid;
 
 use crate::SdkError;
@@ -17,7 +17,7 @@ use crate::backend::{
     Backend, Claim, Crossing, End, Failing, Finished, Identity, LeaseRef, Reach, Registered, Renewal, Standing, Take,
     Transport,
 };
-use crate::snapshot::{ExecutionPage, ExecutionResult, ExecutionSnapshot, WorkerSnapshot};
+use crate::snapshot::WorkerSnapshot;
 use crate::task::FailOutcome;
 use crate::worker::Shared;
 
@@ -307,44 +307,9 @@ impl Backend for Mortal {
         self.inner.submit(new).await
     }
 
-    async fn describe(&self, id: ExecutionId) -> Result<ExecutionSnapshot, SdkError> {
-        self.alive()?;
-        self.inner.describe(id).await
-    }
-
-    async fn list(
-        &self,
-        filter: &ExecutionFilter,
-        after: Option<ListCursor>,
-        limit: usize,
-    ) -> Result<ExecutionPage, SdkError> {
-        self.alive()?;
-        self.inner.list(filter, after, limit).await
-    }
-
     async fn workers(&self) -> Result<Vec<WorkerSnapshot>, SdkError> {
         self.alive()?;
         self.inner.workers().await
-    }
-
-    async fn result(&self, id: ExecutionId, wait: Duration) -> Result<Option<ExecutionResult>, SdkError> {
-        self.alive()?;
-        Backend::result(&*self.inner, id, wait).await
-    }
-
-    async fn cancel(&self, id: ExecutionId, reason: &str, grace_ms: Option<u64>) -> Result<(), SdkError> {
-        self.alive()?;
-        self.inner.cancel(id, reason, grace_ms).await
-    }
-
-    async fn replay(&self, id: ExecutionId) -> Result<(), SdkError> {
-        self.alive()?;
-        self.inner.replay(id).await
-    }
-
-    async fn revoke(&self, id: ExecutionId, grace: bool) -> Result<(), SdkError> {
-        self.alive()?;
-        self.inner.revoke(id, grace).await
     }
 
     async fn drain_worker(&self, instance: &str) -> Result<(), SdkError> {

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::crash::{Call, Mortal};
 use crate::SdkError;
-use crate::backend::{ChildPage, ChildrenWait, Flows, LeaseRef};
+use crate::backend::{ChildrenWait, Flows, LeaseRef};
 use crate::snapshot::{FlowSnapshot, SubmittedFlow};
 
 #[async_trait]
@@ -31,11 +31,6 @@ impl Flows for Mortal {
         aside: bool,
     ) -> Result<ChildrenWait, SdkError> {
         self.through(Call::WaitChildren, self.inner.wait_children(lease, wait_id, aside)).await
-    }
-
-    async fn children(&self, parent: ExecutionId, after: Option<&str>) -> Result<ChildPage, SdkError> {
-        self.alive()?;
-        self.inner.children(parent, after).await
     }
 
     async fn submit_flow(&self, new: NewFlow) -> Result<SubmittedFlow, SdkError> {

@@ -1,10 +1,10 @@
 //! What a caller says means the same on every transport: nothing of it is lost or changed on the way.
 
-use ff_engine::ExecutionFilter;
 use ff_script::Bytes;
 use ff_script::generated::{Backoff, BackoffType, Retry, StreamOptions};
+use ff_sdk::snapshot::ExecutionSnapshot as Execution;
 use ff_sdk::task::StreamCursor;
-use ff_sdk::{FlowSpec, MemberSpec};
+use ff_sdk::{ExecutionFilter, FlowSpec, MemberSpec};
 
 use crate::world::{World, claim};
 
@@ -13,7 +13,7 @@ for_each_transport! {
         world.submit("beside it", b"{}").await;
         let flow = FlowSpec::new("default", "pair").member(MemberSpec::new("one", "work")).member(MemberSpec::new("two", "work"));
         let submitted = world.admin.submit_flow(flow).await.unwrap();
-        let filter = ExecutionFilter { flow: Some(submitted.flow_id), ..ExecutionFilter::default() };
+        let filter = ExecutionFilter { flow_id: Some(submitted.flow_id), ..ExecutionFilter::default() };
         let page = world.admin.list_executions(&filter, None, 10).await.unwrap();
         let mut kinds: Vec<&str> = page.items.iter().map(|item| item.kind.as_str()).collect();
         kinds.sort_unstable();
@@ -44,6 +44,31 @@ for_each_transport! {
             shown.push(page.items.iter().map(|item| item.kind.clone()).collect::<Vec<_>>().join(" "));
         }
         assert_eq!(shown, ["wanted", "wanted", "", "", "", "", "", ""]);
+    }
+
+    async fn an_execution_is_shown_whole(world: &World) {
+        let mut new = world.new_execution("work");
+        new.fields.tags = Some([("tenant".to_owned(), "acme".to_owned())].into());
+        new.fields.fairness_key = Some("acme".to_owned());
+        new.fields.prefers = Some(vec!["gpu".to_owned()]);
+        new.fields.retry = Some(Retry { max_attempts: Some(3), ..Retry::default() });
+        new.fields.deadline_ms = Some(3_600_000);
+        new.fields.attempt_timeout_ms = Some(60_000);
+        new.fields.input = Some(Bytes(r#"{"z":1,"a":12345678901234567890123}"#.into()));
+        let id = world.admin.submit(new).await.unwrap();
+        let stored = async || Execution::from(world.operations.describe(id).await.unwrap());
+        assert_eq!(world.describe(&id).await, stored().await, "while it waits");
+        let worker = world.worker("w-1").await;
+        let task = claim(&worker).await;
+        task.update_progress(40, "halfway").await.unwrap();
+        let (seen, stored_now) = (world.describe(&id).await, stored().await);
+        assert_eq!(seen.lease.as_ref().map(|lease| lease.worker_instance.as_str()), Some("w-1"));
+        // A renewal may come between the two looks.
+        assert_eq!(Execution { lease: None, ..seen }, Execution { lease: None, ..stored_now }, "while it runs");
+        task.complete(Some(vec![0xff, 0])).await.unwrap();
+        let seen = world.describe(&id).await;
+        assert_eq!(seen, stored().await, "once it has ended");
+        assert_eq!((seen.result, seen.attempts.len(), seen.retry.max_attempts), (Some(vec![0xff, 0]), 1, Some(3)));
     }
 
     async fn how_streams_are_kept_is_part_of_a_submission(world: &World) {

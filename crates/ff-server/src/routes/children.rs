@@ -4,16 +4,14 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use ff_api::children::{
-    Child as ChildShape, SpawnChildren, Spawned, SpawnedChild, WaitChildrenBody, WaitForChildren, WaitedForChildren,
+    Child, SpawnChildren, Spawned, SpawnedChild, WaitChildrenBody, WaitForChildren, WaitedForChildren,
 };
 use ff_api::tasks::SpawnBody;
-use ff_api::{Listed, PageQuery};
 use ff_core::types::{ExecutionId, SuspensionId};
 use ff_engine::{NewChild, child_id};
-use ff_script::generated::{Child, Fence, Submission, Task, WaitChildrenReply};
+use ff_script::generated::{self, Fence, Submission, Task, WaitChildrenReply};
 use ff_script::wire::Wire;
 use sha2::{Digest, Sha256};
-use utoipa_axum::routes;
 use uuid::Uuid;
 
 use super::submit::trace_of;
@@ -23,7 +21,6 @@ use crate::app::{App, Id, JsonAnswer};
 use crate::body::{BATCH, Body};
 use crate::openapi::Described;
 use crate::problem::{Answer, Problem};
-use crate::query::{Page, Query};
 
 /// Children of one request.
 const SPAWN_MAX: usize = 1_000;
@@ -32,7 +29,7 @@ const PAGE: i64 = 1_000;
 const RESULT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 pub fn routes() -> Described {
-    Described::new().serving::<SpawnChildren, _>(spawn).serving::<WaitForChildren, _>(wait).with(routes!(children))
+    Described::new().serving::<SpawnChildren, _>(spawn).serving::<WaitForChildren, _>(wait)
 }
 
 async fn spawn(
@@ -102,7 +99,7 @@ async fn wait(
         WaitChildrenReply::Waiting { open } => WaitedForChildren::Waiting { open },
         WaitChildrenReply::Ended { mut children, more } => {
             let more_children = more && read_on(&app, id, &mut children).await?;
-            WaitedForChildren::Ended { children: children.into_iter().map(ChildShape::from).collect(), more_children }
+            WaitedForChildren::Ended { children: children.into_iter().map(Child::from).collect(), more_children }
         }
     }))
 }
@@ -117,8 +114,8 @@ pub async fn complete_children(app: &App, task: &mut Task) -> Answer<()> {
 }
 
 /// Reads the children behind those given; true when some did not fit.
-async fn read_on(app: &App, id: ExecutionId, children: &mut Vec<Child>) -> Answer<bool> {
-    let size = |children: &[Child]| -> usize {
+async fn read_on(app: &App, id: ExecutionId, children: &mut Vec<generated::Child>) -> Answer<bool> {
+    let size = |children: &[generated::Child]| -> usize {
         children.iter().filter_map(|child| child.result.as_ref()).map(|result| result.0.len()).sum()
     };
     let mut bytes = size(children);
@@ -133,24 +130,4 @@ async fn read_on(app: &App, id: ExecutionId, children: &mut Vec<Child>) -> Answe
         from = next;
     }
     Ok(true)
-}
-
-/// Children in the order they were spawned.
-#[utoipa::path(
-    get,
-    path = "/v1/executions/{id}/children",
-    params(Id, PageQuery),
-    responses((status = 200, body = Listed<ChildShape>)),
-    extensions(("x-ff-codes" = json!("execution_not_found"))),
-)]
-async fn children(
-    State(app): State<App>,
-    Id(id): Id,
-    Query(query): Query<PageQuery>,
-) -> JsonAnswer<Listed<ChildShape>> {
-    let from = Some(query.offset()?).filter(|from| *from > 0);
-    let page = app.operations.children(id, from, query.limit()?).await;
-    let (children, next) = page.map_err(|error| Problem::from(error).about(id))?;
-    let items = children.into_iter().map(ChildShape::from).collect();
-    Ok(Json(Listed { items, next_cursor: next.map(|number| number.to_string()) }))
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::extract::State;
+use ff_api::executions::ChildCounts;
 use ff_api::suspensions::Suspension;
 use ff_core::types::ExecutionId;
 use ff_engine::operations::{Ahead, Room, set_of_lane};
@@ -18,7 +19,7 @@ use super::explain_admission::{self, BudgetFacts, GONE, QuotaFacts, ROOM};
 use crate::app::{App, Id, JsonAnswer};
 use crate::openapi::Described;
 use crate::problem::{Answer, Problem};
-use crate::shape::child::{ChildCounts, OpenChildShape, OpenChildrenShape};
+use crate::shape::child::{OpenChildShape, OpenChildrenShape};
 use crate::shape::flow::DependenciesShape;
 
 /// How many of its children are looked at for open ones, and how many of these are shown.

@@ -2,8 +2,6 @@
 
 mod batch;
 mod budgets;
-mod bulk;
-mod change;
 mod children;
 mod docs;
 mod events;
@@ -18,9 +16,9 @@ mod fsck;
 mod health;
 mod keys;
 mod lanes;
-mod list;
 mod metrics;
 mod quotas;
+mod reclaim;
 mod results;
 mod resume;
 mod signals;
@@ -50,11 +48,10 @@ pub fn described() -> Described {
     Described::new()
         .and(submit::routes())
         .and(batch::routes())
-        .and(bulk::routes())
         .and(execution::routes())
         .and(explain::routes())
         .and(explain_lane::routes())
-        .and(change::routes())
+        .and(reclaim::routes())
         .and(flows::routes())
         .and(flow_views::routes())
         .and(children::routes())

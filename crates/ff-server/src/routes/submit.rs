@@ -8,7 +8,6 @@ use ff_api::executions::{SubmitBody, SubmitExecution, Submitted};
 use ff_core::types::ExecutionId;
 use ff_engine::NewExecution;
 use ff_trace::TraceParent;
-use utoipa_axum::routes;
 
 use crate::access::Caller;
 use crate::app::App;
@@ -17,7 +16,7 @@ use crate::openapi::Described;
 use crate::problem::{Answer, Problem};
 
 pub fn routes() -> Described {
-    Described::new().serving::<SubmitExecution, _>(submit).with(routes!(super::list::list))
+    Described::new().serving::<SubmitExecution, _>(submit)
 }
 
 /// The submission a body means.

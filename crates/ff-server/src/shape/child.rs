@@ -1,18 +1,10 @@
 //! The children an execution waits for.
 
+use ff_api::executions::ChildCounts;
 use ff_core::types::{ExecutionId, FlowId};
 use ff_script::generated::{Child, PublicState};
 use serde::Serialize;
 use utoipa::ToSchema;
-
-/// How many children an execution has.
-#[derive(Serialize, ToSchema)]
-pub struct ChildCounts {
-    /// Spawned.
-    pub total: i64,
-    /// Of them, those that have not ended.
-    pub open: i64,
-}
 
 /// The children an execution waits for, for whoever asks why it does not run.
 #[derive(Serialize, ToSchema)]

@@ -2,7 +2,6 @@
 
 pub mod child;
 pub mod event;
-pub mod execution;
 pub mod flow;
 pub mod frame;
 pub mod lane;

@@ -16,9 +16,9 @@ from .payload import take
 class Child:
     """What became of a child."""
 
-    #: The child.
+    #: The child's execution.
     execution_id: str
-    #: Its state.
+    #: What a user calls its state.
     state: wire.PublicState
     #: Why it failed.
     failure: Optional[Failure] = None
@@ -82,9 +82,15 @@ class Event:
 
 @dataclasses.dataclass(frozen=True)
 class ExecutionResult:
+    """How an execution ended."""
+
+    #: The execution.
     execution_id: str
+    #: The outcome.
     outcome: wire.Outcome
+    #: Why it failed.
     failure: Optional[Failure] = None
+    #: The result of a success.
     result: Any = None
 
     @classmethod

@@ -36,6 +36,10 @@ class AccessTokenPage(TypedDict):
     """Where the next one begins."""
 
 
+#: What an action did to an execution.
+ActionOutcome = Literal["cancelled", "requested", "already", "replayed", "held", "released", "revoked"]
+
+
 EdgeOn = Literal["success", "completion", "failure"]
 
 
@@ -345,28 +349,28 @@ AttemptType = Literal["initial", "retry", "reclaim", "replay"]
 
 
 class Attempt(TypedDict):
-    """The contract type `attempt`."""
+    """One attempt."""
 
     attempt_id: str
-    """`attempt_id`: a UUID in lower case"""
+    """The attempt."""
     ended_at: NotRequired[Optional[int]]
-    """`time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch."""
+    """When it ended."""
     failure: NotRequired[Optional[Failure]]
-    """`failure?`"""
+    """Why it failed."""
     frames: int
-    """`count`: 0 to 9007199254740991"""
+    """How many frames it has written."""
     index: int
-    """`attempt_index`: 0 to 9007199254740991"""
+    """Which one it is, counted from 0."""
     lease_epoch: int
-    """`epoch`: 0 to 9007199254740991"""
+    """The epoch of its last lease."""
     started_at: int
-    """`time_ms`: 0 to 9007199254740991. Milliseconds since the epoch."""
+    """When it started."""
     state: AttemptState
-    """`attempt_state`: `started`, `suspended`, `succeeded`, `failed`, `cancelled`, `interrupted`, `timed_out`"""
+    """Where it stands."""
     type: AttemptType
-    """`attempt_type`: `initial`, `retry`, `reclaim`, `replay`"""
+    """Why there is this attempt."""
     worker_instance: str
-    """`instance`: 1 to 64 bytes of `^[%w%._%-]+$`"""
+    """The process that ran it."""
 
 
 class AttendBody(TypedDict):
@@ -718,43 +722,92 @@ class BudgetPage(TypedDict):
     """Where the next one begins."""
 
 
-class BulkBody(TypedDict):
-    """The filters may stand in the body or in the query."""
+class BulkCancelBody(TypedDict):
+    """Which executions are cancelled; at least one filter is given, here or in the query."""
 
     created_after: NotRequired[Optional[int]]
+    """Submitted at this time or later."""
     created_before: NotRequired[Optional[int]]
+    """Submitted at this time or earlier."""
     cursor: NotRequired[Optional[str]]
+    """The `next_cursor` of the request before."""
     flow_id: NotRequired[Optional[str]]
+    """Members of a flow; the one added last is the first."""
     grace_ms: NotRequired[Optional[int]]
+    """How long a running attempt may take to end by itself."""
     kind: NotRequired[Optional[str]]
+    """Those of a kind."""
     lane: NotRequired[Optional[str]]
+    """Those of a lane."""
     limit: NotRequired[Optional[int]]
+    """How many at most; the default is 1000."""
     namespace: NotRequired[Optional[str]]
+    """Those of a namespace."""
     reason: NotRequired[Optional[str]]
+    """Why; it is recorded with the action."""
     state: NotRequired[Optional[PublicState]]
+    """Those in a state."""
     tag: NotRequired[Optional[str]]
-    """`key:value`."""
+    """Those with a tag: `key:value`."""
     worker: NotRequired[Optional[str]]
+    """Those leased by a worker's instance."""
 
 
 class BulkCounts(TypedDict):
     """What a bulk request did."""
 
     cancelled: NotRequired[Optional[int]]
+    """Those that are cancelled."""
     matched: int
     """Executions that matched and were acted on."""
     next_cursor: NotRequired[Optional[str]]
     """Where to go on; absent when everything that matched was seen."""
     refused: int
+    """Those that the store refused."""
     replayed: NotRequired[Optional[int]]
+    """Those that run again."""
     requested: NotRequired[Optional[int]]
+    """Those whose worker is asked."""
     unchanged: int
-    """Ended, or replayed, by someone else in the meantime."""
+    """Ended, or replayed, by another request in the meantime."""
+
+
+class BulkReplayBody(TypedDict):
+    """Which ended executions run again; at least one filter is given, here or in the query."""
+
+    created_after: NotRequired[Optional[int]]
+    """Submitted at this time or later."""
+    created_before: NotRequired[Optional[int]]
+    """Submitted at this time or earlier."""
+    cursor: NotRequired[Optional[str]]
+    """The `next_cursor` of the request before."""
+    flow_id: NotRequired[Optional[str]]
+    """Members of a flow; the one added last is the first."""
+    kind: NotRequired[Optional[str]]
+    """Those of a kind."""
+    lane: NotRequired[Optional[str]]
+    """Those of a lane."""
+    limit: NotRequired[Optional[int]]
+    """How many at most; the default is 1000."""
+    namespace: NotRequired[Optional[str]]
+    """Those of a namespace."""
+    reason: NotRequired[Optional[str]]
+    """Why; it is recorded with the action."""
+    state: NotRequired[Optional[PublicState]]
+    """Those in a state."""
+    tag: NotRequired[Optional[str]]
+    """Those with a tag: `key:value`."""
+    worker: NotRequired[Optional[str]]
+    """Those leased by a worker's instance."""
 
 
 class CancelExecutionBody(TypedDict):
+    """Why an execution is cancelled, and how."""
+
     grace_ms: NotRequired[Optional[int]]
+    """How long a running attempt may take to end by itself."""
     reason: NotRequired[Optional[str]]
+    """Why; it is recorded with the action."""
 
 
 CancelPolicy = Literal["cancel_all", "cancel_pending", "let_active_finish"]
@@ -794,22 +847,34 @@ class CancelTaskBody(TypedDict):
 
 
 class CancelWhere(TypedDict):
-    """Fields of `BulkBody` as keyword arguments."""
+    """Fields of `BulkCancelBody` as keyword arguments."""
 
     created_after: NotRequired[Optional[int]]
+    """Submitted at this time or later."""
     created_before: NotRequired[Optional[int]]
+    """Submitted at this time or earlier."""
     cursor: NotRequired[Optional[str]]
+    """The `next_cursor` of the request before."""
     flow_id: NotRequired[Optional[str]]
+    """Members of a flow; the one added last is the first."""
     grace_ms: NotRequired[Optional[int]]
+    """How long a running attempt may take to end by itself."""
     kind: NotRequired[Optional[str]]
+    """Those of a kind."""
     lane: NotRequired[Optional[str]]
+    """Those of a lane."""
     limit: NotRequired[Optional[int]]
+    """How many at most; the default is 1000."""
     namespace: NotRequired[Optional[str]]
+    """Those of a namespace."""
     reason: NotRequired[Optional[str]]
+    """Why; it is recorded with the action."""
     state: NotRequired[Optional[PublicState]]
+    """Those in a state."""
     tag: NotRequired[Optional[str]]
-    """`key:value`."""
+    """Those with a tag: `key:value`."""
     worker: NotRequired[Optional[str]]
+    """Those leased by a worker's instance."""
 
 
 class LimitPatchBody(TypedDict):
@@ -836,10 +901,15 @@ class ChangeExecutionBody(TypedDict):
     """What may change while an execution has not ended."""
 
     deadline_at: NotRequired[Optional[int]]
+    """Expired if it has not ended by then."""
     delay_until: NotRequired[Optional[int]]
+    """Not before this time."""
     lane: NotRequired[Optional[str]]
+    """Where it queues."""
     priority: NotRequired[Optional[int]]
+    """Higher comes first."""
     tags: NotRequired[Optional[Mapping[str, str]]]
+    """All of its tags."""
 
 
 RateMode = Literal["sliding", "smooth"]
@@ -889,7 +959,7 @@ class Child(TypedDict):
     """What became of a child."""
 
     execution_id: str
-    """The child."""
+    """The child's execution."""
     failure: NotRequired[Optional[Failure]]
     """Why it failed."""
     key: NotRequired[Optional[str]]
@@ -899,9 +969,8 @@ class Child(TypedDict):
     result: NotRequired[Any]
     """The result of a success."""
     result_encoding: NotRequired[Optional[Encoding]]
-    """How `result` carries its bytes."""
     state: PublicState
-    """Its state."""
+    """What a user calls its state."""
 
 
 ParentClose = Literal["cancel_children", "abandon"]
@@ -1420,12 +1489,20 @@ class EventFilter(TypedDict):
 
 
 class Lease(TypedDict):
+    """A lease as others than its holder see it."""
+
     cancel_requested: bool
+    """The worker is asked to end the attempt."""
     expires_at: int
+    """When it runs out without a renewal."""
     lease_epoch: int
+    """Its epoch."""
     worker_id: str
+    """The kind of worker."""
     worker_instance: str
+    """The process that holds it."""
     yield_requested: bool
+    """The worker is asked to hand the execution back."""
 
 
 LifecyclePhase = Literal["runnable", "active", "suspended", "terminal"]
@@ -1543,66 +1620,111 @@ class Execution(TypedDict):
     """Everything about one execution."""
 
     attempt_timeout_ms: NotRequired[Optional[int]]
+    """How long one attempt may take."""
     attempts: List[Attempt]
+    """Its attempts, the oldest first."""
     attempts_omitted: int
     """Older attempts that `/history` and `/attempts/{n}` show."""
     blocked_since: NotRequired[Optional[int]]
+    """Since when it cannot start."""
     blocking_detail: NotRequired[Optional[Dict[str, str]]]
+    """The facts behind the reason."""
     blocking_reason: NotRequired[Optional[BlockingReason]]
+    """Why it cannot start, when it cannot."""
     budgets: List[BudgetRef]
+    """What it spends from."""
     children: ChildCounts
+    """How many children it has."""
     completion_webhook: NotRequired[Optional[str]]
+    """Told when it has ended."""
     created_at: int
+    """When it was submitted."""
     deadline_at: NotRequired[Optional[int]]
+    """When it expires if it has not ended."""
     delay_until: NotRequired[Optional[int]]
+    """Until when it waits."""
     ended_at: NotRequired[Optional[int]]
+    """When it ended."""
     execution_id: str
+    """The execution."""
     failure: NotRequired[Optional[Failure]]
+    """Why it failed."""
     fairness_key: NotRequired[Optional[str]]
+    """Executions of one key share their turn in a fair lane."""
     fallback_index: NotRequired[Optional[int]]
+    """Which of its fallbacks the next attempt uses."""
     flow_id: NotRequired[Optional[str]]
+    """The flow it is a member of."""
     inbound: NotRequired[Optional[Inbound]]
+    """When it may run, in a flow."""
     input: Any
+    """What the worker gets; empty when nothing was given."""
     input_encoding: NotRequired[Optional[Encoding]]
-    """Absent when there is no input."""
     key: NotRequired[Optional[str]]
     """Its name in its flow, or for its parent."""
     kind: str
+    """What it is."""
     lane: str
+    """Its lane."""
     lease: NotRequired[Optional[Lease]]
+    """The lease of the running attempt."""
     lifecycle_phase: LifecyclePhase
+    """Runnable, active, suspended or terminal."""
     max_reclaims: int
+    """How often a lost lease is tried again."""
     max_replays: int
+    """How often it may be replayed."""
     namespace: str
+    """Its namespace."""
     nested_flow_id: NotRequired[Optional[str]]
     """The flow that runs in its place."""
     outcome: NotRequired[Optional[Outcome]]
+    """How it ended."""
     parent_id: NotRequired[Optional[str]]
+    """The execution that spawned it."""
     past_suspensions: List[PastSuspension]
+    """Suspensions that have ended."""
     prefers: List[str]
+    """What its worker had better be able to do."""
     priority: int
+    """Higher comes first."""
     progress: NotRequired[Optional[Progress]]
+    """How far the running attempt is."""
     quotas: List[QuotaRef]
+    """What it counts against."""
     reclaim_count: int
+    """How often a lease was lost in a row."""
     replay_count: int
+    """How often it was replayed."""
     requires: List[str]
+    """What its worker must be able to do."""
     result: NotRequired[Any]
+    """The result of a success."""
     result_encoding: NotRequired[Optional[Encoding]]
     retention_ms: int
+    """How long it is kept once it has ended."""
     retire_at: NotRequired[Optional[int]]
+    """When it is removed."""
     retry: Retry
+    """When a failed attempt is tried again."""
     signals: int
     """How many signals came."""
     start_by: NotRequired[Optional[int]]
+    """When it expires if it has not started."""
     state: PublicState
+    """What a user calls its state."""
     suspension: NotRequired[Optional[Suspension]]
+    """What it waits for while it is suspended."""
     tags: Dict[str, str]
+    """What to find it by."""
     trace_parent: NotRequired[Optional[str]]
+    """The trace it belongs to."""
     updated_at: int
+    """When it changed last."""
     usage: Dict[str, int]
     """What its budgets accepted, by dimension; `/usage` shows the ledger."""
     waitpoints: List[OpenWaitpoint]
-    """Open ones, those of a running attempt included."""
+    """Open waitpoints, those of a running attempt included."""
     webhook: NotRequired[Optional[WebhookStatus]]
     """How far the webhook of its last end is."""
 
@@ -1611,50 +1733,77 @@ class ExecutionChanged(TypedDict):
     """The state after a change."""
 
     execution_id: str
+    """The execution."""
     state: PublicState
+    """Its state."""
 
 
 class ExecutionChanges(TypedDict):
     """Fields of `ChangeExecutionBody` as keyword arguments."""
 
     deadline_at: NotRequired[Optional[int]]
+    """Expired if it has not ended by then."""
     delay_until: NotRequired[Optional[int]]
+    """Not before this time."""
     lane: NotRequired[Optional[str]]
+    """Where it queues."""
     priority: NotRequired[Optional[int]]
+    """Higher comes first."""
     tags: NotRequired[Optional[Mapping[str, str]]]
+    """All of its tags."""
 
 
 class ExecutionDone(TypedDict):
     """What became of it."""
 
     cancel_by: NotRequired[Optional[int]]
+    """When it ends at the latest, after its worker was asked."""
     execution_id: str
-    outcome: str
+    """The execution."""
+    outcome: ActionOutcome
+    """What happened."""
     replay_count: NotRequired[Optional[int]]
+    """How often it was replayed."""
     state: NotRequired[Optional[PublicState]]
+    """Its state afterwards."""
     terminal_outcome: NotRequired[Optional[Outcome]]
+    """How it had ended already."""
 
 
 class ExecutionFilter(TypedDict):
     """Parameters of `GET /v1/executions` as keyword arguments."""
 
     namespace: NotRequired[Optional[str]]
+    """Those of a namespace."""
     lane: NotRequired[Optional[str]]
+    """Those of a lane."""
     kind: NotRequired[Optional[str]]
+    """Those of a kind."""
     state: NotRequired[Optional[PublicState]]
+    """Those in a state."""
     tag: NotRequired[Optional[str]]
-    """`key:value`."""
+    """Those with a tag: `key:value`."""
     flow_id: NotRequired[Optional[str]]
-    created_after: NotRequired[Optional[int]]
-    created_before: NotRequired[Optional[int]]
+    """Members of a flow; the one added last is the first."""
     worker: NotRequired[Optional[str]]
+    """Those leased by a worker's instance."""
+    created_after: NotRequired[Optional[int]]
+    """Submitted at this time or later."""
+    created_before: NotRequired[Optional[int]]
+    """Submitted at this time or earlier."""
 
 
 class ExecutionResult(TypedDict):
+    """How an execution ended."""
+
     execution_id: str
+    """The execution."""
     failure: NotRequired[Optional[Failure]]
+    """Why it failed."""
     outcome: Outcome
+    """The outcome."""
     result: NotRequired[Any]
+    """The result of a success."""
     result_encoding: NotRequired[Optional[Encoding]]
 
 
@@ -1662,22 +1811,39 @@ class ExecutionSummary(TypedDict):
     """An execution in a list."""
 
     attempt_index: NotRequired[Optional[int]]
+    """The number of its last attempt."""
     blocking_reason: NotRequired[Optional[BlockingReason]]
+    """Why it cannot start, when it cannot."""
     created_at: int
+    """When it was submitted."""
     ended_at: NotRequired[Optional[int]]
+    """When it ended."""
     execution_id: str
+    """The execution."""
     flow_id: NotRequired[Optional[str]]
+    """The flow it is a member of."""
     key: NotRequired[Optional[str]]
+    """Its name in its flow, or for its parent."""
     kind: str
+    """What it is."""
     lane: str
+    """Its lane."""
     lifecycle_phase: LifecyclePhase
+    """Runnable, active, suspended or terminal."""
     namespace: str
+    """Its namespace."""
     outcome: NotRequired[Optional[Outcome]]
+    """How it ended."""
     parent_id: NotRequired[Optional[str]]
+    """The execution that spawned it."""
     priority: int
+    """Higher comes first."""
     state: PublicState
+    """What a user calls its state."""
     updated_at: int
+    """When it changed last."""
     worker_instance: NotRequired[Optional[str]]
+    """The process that runs it."""
 
 
 class ExecutionSummaryPage(TypedDict):
@@ -2216,11 +2382,18 @@ class OperatorAction(TypedDict):
 
 
 class History(TypedDict):
+    """What happened to an execution."""
+
     attempts: List[Attempt]
+    """Its attempts, the oldest first."""
     execution_id: str
+    """The execution."""
     operator_actions: List[OperatorAction]
+    """What operators did."""
     past_suspensions: List[PastSuspension]
+    """Suspensions that have ended."""
     suspension: NotRequired[Optional[Suspension]]
+    """What it waits for while it is suspended."""
 
 
 class IssuedToken(TypedDict):
@@ -2560,16 +2733,41 @@ class QuotaPage(TypedDict):
 
 
 class ReasonBody(TypedDict):
+    """Why an operator acts."""
+
     reason: NotRequired[Optional[str]]
+    """Why; it is recorded with the action."""
 
 
 class ReclaimBody(TypedDict):
+    """The worker that gets an interrupted execution."""
+
     instance: str
+    """The worker's instance."""
     ttl_ms: NotRequired[Optional[int]]
+    """How long it is reserved for the worker; the default is 30 seconds."""
+
+
+class ReclaimGrant(TypedDict):
+    """An interrupted execution that an operator hands to a chosen worker."""
+
+    execution_id: str
+    """The interrupted execution."""
+    expires_at: int
+    """When it runs out by itself."""
+    grant_id: str
+    """Names the reservation."""
+    kind: str
+    """The kind of the execution."""
+    lane: str
+    """The lane of the execution."""
 
 
 class Reclaimed(TypedDict):
-    grant: Grant
+    """An execution that is reserved for a worker."""
+
+    grant: ReclaimGrant
+    """The reservation."""
 
 
 class RegisterBody(TypedDict):
@@ -2652,21 +2850,32 @@ class Released(TypedDict):
 
 
 class ReplayWhere(TypedDict):
-    """Fields of `BulkBody` as keyword arguments."""
+    """Fields of `BulkReplayBody` as keyword arguments."""
 
     created_after: NotRequired[Optional[int]]
+    """Submitted at this time or later."""
     created_before: NotRequired[Optional[int]]
+    """Submitted at this time or earlier."""
     cursor: NotRequired[Optional[str]]
+    """The `next_cursor` of the request before."""
     flow_id: NotRequired[Optional[str]]
+    """Members of a flow; the one added last is the first."""
     kind: NotRequired[Optional[str]]
+    """Those of a kind."""
     lane: NotRequired[Optional[str]]
+    """Those of a lane."""
     limit: NotRequired[Optional[int]]
+    """How many at most; the default is 1000."""
     namespace: NotRequired[Optional[str]]
+    """Those of a namespace."""
     reason: NotRequired[Optional[str]]
+    """Why; it is recorded with the action."""
     state: NotRequired[Optional[PublicState]]
+    """Those in a state."""
     tag: NotRequired[Optional[str]]
-    """`key:value`."""
+    """Those with a tag: `key:value`."""
     worker: NotRequired[Optional[str]]
+    """Those leased by a worker's instance."""
 
 
 class ReportUsageBody(TypedDict):
@@ -2771,8 +2980,12 @@ ResultAnswer = Union[TaskDone, ResultRefused]
 
 
 class ResultPending(TypedDict):
+    """Where an execution stands that has not ended."""
+
     execution_id: str
+    """The execution."""
     state: PublicState
+    """Its state."""
 
 
 class ResultsAnswered(TypedDict):
@@ -2813,8 +3026,12 @@ class ResumeBody(TypedDict):
 
 
 class RevokeBody(TypedDict):
+    """Why a lease is taken away, and how."""
+
     grace: NotRequired[Optional[bool]]
+    """`true` asks the worker to hand the execution back; the default takes the lease at once."""
     reason: NotRequired[Optional[str]]
+    """Why; it is recorded with the action."""
 
 
 class RotateBody(TypedDict):

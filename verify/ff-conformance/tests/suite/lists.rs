@@ -6,7 +6,7 @@ use ff_conformance::harness::refusal;
 use ff_conformance::work::{Fenced, HOME, LANE, NAMESPACE, plain_lane};
 use ff_conformance::{Store, for_each_host};
 use ff_core::ErrorCode;
-use ff_core::types::ExecutionId;
+use ff_core::types::{ExecutionId, LaneId, Namespace, TimestampMs};
 use ff_script::generated::*;
 
 /// Every page of a list, in order; fails when a page repeats or the list does not end.
@@ -47,15 +47,16 @@ for_each_host! {
             items.remove(0)
         };
         let running = Summary {
-            execution_id: task.execution_id, namespace: NAMESPACE.into(), lane: LANE.into(), kind: "mail".into(), state: PublicState::Active, phase: LifecyclePhase::Active,
-            blocking_reason: None, outcome: None, priority: 4, created_at: created, updated_at: created, ended_at: None, attempt_index: Some(0), worker_instance: Some("w1".into()),
+            execution_id: task.execution_id, namespace: Namespace::new(NAMESPACE), lane: LaneId::new(LANE), kind: "mail".into(), state: PublicState::Active, lifecycle_phase: LifecyclePhase::Active,
+            blocking_reason: None, outcome: None, priority: 4, created_at: TimestampMs(created), updated_at: TimestampMs(created), ended_at: None, attempt_index: Some(0), worker_instance: Some("w1".into()),
             flow_id: None, parent_id: None, key: None,
         };
         assert_eq!(list().await, running);
         store.advance(9);
         store.complete(&task).await;
         let ended = Summary {
-            state: PublicState::Completed, phase: LifecyclePhase::Terminal, outcome: Some(Outcome::Success), updated_at: store.now(), ended_at: Some(store.now()),
+            state: PublicState::Completed, lifecycle_phase: LifecyclePhase::Terminal, outcome: Some(Outcome::Success), updated_at: TimestampMs(store.now()),
+            ended_at: Some(TimestampMs(store.now())),
             worker_instance: None, ..running
         };
         assert_eq!(list().await, ended);

@@ -99,7 +99,8 @@ fn a_list_says_of_each_execution_what_the_library_says_of_it() {
         let described = store.call(&DescribeExecution { execution_id: summary.execution_id }, NOW);
         let DescribeExecutionReply::Found { execution } = described.expect("it is there");
         // The library derives the state of what is described; a list hands out stored bytes, and Rust derives it.
-        let listed = (summary.state, summary.phase, summary.blocking_reason, summary.outcome, summary.priority);
+        let listed =
+            (summary.state, summary.lifecycle_phase, summary.blocking_reason, summary.outcome, summary.priority);
         let known =
             (execution.state, execution.phase, execution.blocking_reason, execution.outcome, execution.priority);
         assert_eq!(listed, known, "{}", summary.execution_id);
