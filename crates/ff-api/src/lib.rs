@@ -9,9 +9,12 @@ pub mod children;
 pub mod claims;
 mod condition;
 pub mod executions;
+pub mod explain;
+pub mod explain_lane;
 pub mod flows;
 pub mod graph;
 mod invalid;
+pub mod lanes;
 mod made;
 pub mod operation;
 pub mod page;
@@ -53,6 +56,9 @@ pub fn operations() -> impl Iterator<Item = &'static operation::Declared> {
         usage::OPERATIONS,
         waitpoints::OPERATIONS,
         workers::OPERATIONS,
+        explain::OPERATIONS,
+        explain_lane::OPERATIONS,
+        lanes::OPERATIONS,
     ]
     .into_iter()
     .flatten()

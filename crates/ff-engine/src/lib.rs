@@ -13,6 +13,7 @@ mod service;
 
 pub mod background;
 pub mod dispatch;
+mod explain;
 pub mod feed;
 pub mod fleet;
 mod following;

@@ -2544,27 +2544,36 @@ wire_struct! {
 
 wire_struct! {
     /// How a lane behaves.
+    #[derive(serde::Serialize, serde::Deserialize)]
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
     LaneDefinition {
         /// `lane_state`: `active`, `paused`, `draining`, `disabled`
         state ("state"): LaneState,
+        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 1000000000000_i64))]
         /// `priority_weight`: 0 to 1000000000000. Milliseconds of age one point of priority is worth.
         priority_weight ("priority_weight"): i64,
         /// `fairness`: `fifo`, `fair`
         fairness ("fairness"): Fairness,
         /// `fairness_weights?`: map from `fairness_key` to `weight`, at most 256
         fairness_weights ("fairness_weights"): Option<BTreeMap<String, i64>>,
+        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 9007199254740991_i64))]
         /// `count?`: 0 to 9007199254740991
         max_depth ("max_depth"): Option<i64>,
+        #[cfg_attr(feature = "openapi", schema(minimum = 1_i64, maximum = 1000000_i64))]
         /// `weight`: 1 to 1000000
         weight ("weight"): i64,
         /// `retry?`
         retry ("retry"): Option<Retry>,
+        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 315360000000_i64))]
         /// `duration_ms?`: 0 to 315360000000
         attempt_timeout_ms ("attempt_timeout_ms"): Option<i64>,
+        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 315360000000_i64))]
         /// `duration_ms?`: 0 to 315360000000
         retention_ms ("retention_ms"): Option<i64>,
+        #[cfg_attr(feature = "openapi", schema(minimum = 1000_i64, maximum = 3600000_i64))]
         /// `lease_ttl_ms?`: 1000 to 3600000
         lease_ttl_ms ("lease_ttl_ms"): Option<i64>,
+        #[cfg_attr(feature = "openapi", schema(minimum = 1_i64, maximum = 1000000_i64))]
         /// `max_active?`: 1 to 1000000. How many executions of a lane may run at once.
         max_active ("max_active"): Option<i64>,
     }

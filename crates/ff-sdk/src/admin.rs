@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use ff_api::Ask;
 use ff_api::budgets::{ApproveBudget, ChangeBudget, CreateBudget, GetBudget, ResetBudget};
+use ff_api::explain::{ExplainExecution, Explanation};
+use ff_api::explain_lane::{ExplainLane, LaneExplanation};
 use ff_api::graph::GetFlowGraph;
+use ff_api::lanes::NamespaceQuery;
 use ff_api::quotas::{ChangeQuota, CreateQuota, GetQuota, QuotaQuery, ThrottleBody, ThrottleQuota};
 use ff_api::usage::GetExecutionUsage;
 use ff_core::contracts::{ClaimGrant, ReclaimGrant};
@@ -82,6 +85,17 @@ impl FlowFabricAdminClient {
     /// Everything about one execution.
     pub async fn describe_execution(&self, id: &ExecutionId) -> Result<ExecutionSnapshot, SdkError> {
         self.backend.reach().describe(*id).await
+    }
+
+    /// Why an execution is not running, and what would change that.
+    pub async fn explain(&self, id: &ExecutionId) -> Result<Explanation, SdkError> {
+        self.backend.reach().ask(Ask::<ExplainExecution>::at(*id)).await
+    }
+
+    /// Why the work of a lane is not running, counted by reason, and what would change that.
+    pub async fn explain_lane(&self, namespace: &str, lane: &str) -> Result<LaneExplanation, SdkError> {
+        let query = NamespaceQuery { namespace: Some(namespace.to_owned()) };
+        self.backend.reach().ask(Ask::<ExplainLane>::by(lane.to_owned(), query)).await
     }
 
     /// One page of executions, newest first.

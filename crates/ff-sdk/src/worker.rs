@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use ff_api::Ask;
+use ff_api::explain::{ExplainExecution, Explanation};
 use ff_core::PartitionConfig;
 use ff_core::contracts::{ClaimGrant, ReclaimGrant};
 use ff_core::types::{ExecutionId, FlowId, LaneId};
@@ -214,6 +216,11 @@ impl FlowFabricWorker {
     /// Everything about one execution.
     pub async fn describe_execution(&self, id: &ExecutionId) -> Result<ExecutionSnapshot, SdkError> {
         self.shared.backend.reach().describe(*id).await
+    }
+
+    /// Why an execution is not running, and what would change that.
+    pub async fn explain(&self, id: &ExecutionId) -> Result<Explanation, SdkError> {
+        self.shared.backend.reach().ask(Ask::<ExplainExecution>::at(*id)).await
     }
 
     /// A flow with its state and the counts of its members.

@@ -11,10 +11,6 @@ use serde::de::DeserializeOwned;
 use crate::body::unrepeated;
 use crate::problem::{Answer, Problem};
 
-/// The last time there is: 2^53 - 1.
-const TIME_MAX: i64 = ff_core::limits::TIME_MS_MAX;
-/// The last place of a list whose cursor is a number.
-pub const OFFSET_MAX: i64 = TIME_MAX;
 /// The longest page of a list.
 const LIST_MAX: i64 = ff_core::limits::LIST_LIMIT_MAX;
 

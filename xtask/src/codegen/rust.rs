@@ -23,7 +23,7 @@ const CORE_WORDS: [(&str, &str, &str); 7] = [
 const TAKEN: [&str; 7] = ["fence", "backoff", "retry", "budget_ref", "quota_ref", "stream_options", "inbound"];
 
 /// Structs that the HTTP API only shows as they are. A client passes over fields of theirs that it does not know.
-const SHOWN: [&str; 17] = [
+const SHOWN: [&str; 18] = [
     "failure",
     "progress",
     "operator_action",
@@ -41,6 +41,7 @@ const SHOWN: [&str; 17] = [
     "budget_period",
     "ledger_line",
     "budget_scope",
+    "lane_definition",
 ];
 
 /// Most arguments a generated constructor takes; beyond them names are worth more than brevity.

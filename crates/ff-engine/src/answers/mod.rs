@@ -3,6 +3,7 @@
 mod budgets;
 mod bulk;
 mod executions;
+mod explain;
 mod flows;
 mod quotas;
 mod suspensions;

@@ -5,9 +5,9 @@ use ff_core::types::ExecutionId;
 use ff_script::Error;
 use ff_script::generated::{
     Attempt, AwaitResult, AwaitResultReply, CancelExecution, CancelExecutionReply, ChangeExecution,
-    ChangeExecutionReply, DeleteExecution, DescribeExecution, DescribeExecutionReply, Execution, ExplainExecution,
-    ExplainExecutionReply, GetAttempt, GetAttemptReply, HoldExecution, HoldExecutionReply, ReleaseExecution,
-    ReleaseExecutionReply, ReplayExecution, ReplayExecutionReply, RevokeLease, RevokeLeaseReply,
+    ChangeExecutionReply, DeleteExecution, DescribeExecution, DescribeExecutionReply, Execution, GetAttempt,
+    GetAttemptReply, HoldExecution, HoldExecutionReply, ReleaseExecution, ReleaseExecutionReply, ReplayExecution,
+    ReplayExecutionReply, RevokeLease, RevokeLeaseReply,
 };
 
 use super::{Operations, refused_with};
@@ -25,11 +25,6 @@ impl Operations {
         let call = GetAttempt { execution_id: id, index: i64::from(index) };
         let GetAttemptReply::Found { attempt } = self.client.call(self.client.route_of(&id), &call).await?;
         Ok(attempt)
-    }
-
-    /// The facts that say why an execution is not running.
-    pub async fn explain(&self, id: ExecutionId) -> Result<ExplainExecutionReply, Error> {
-        self.client.call(self.client.route_of(&id), &ExplainExecution { execution_id: id }).await
     }
 
     /// The outcome, or a mark that makes the end announced.

@@ -12,6 +12,11 @@ pub use ff_api::executions::{
     Attempt as AttemptSnapshot, Child as ChildSnapshot, ChildCounts, Execution as ExecutionSnapshot, ExecutionResult,
     ExecutionSummary, Lease as LeaseSnapshot,
 };
+pub use ff_api::explain::{
+    BlockingCause, BudgetFacts, BudgetInTheWay, BudgetLevel, Dependencies, Explanation, LaneFacts, LimitKind,
+    NearestWorker, OpenChild, OpenChildren, QueuePlace, QuotaFacts, RequiredCapabilities,
+};
+pub use ff_api::explain_lane::{LaneExplanation, LaneReason, LaneReasonOf, LaneReasonPart, LaneWorkers};
 pub use ff_api::suspensions::Suspension as SuspensionSnapshot;
 pub use ff_script::generated::{
     EdgeOn, EdgeState, Failure, FlowState, MemberState, OpenWaitpoint as WaitpointSnapshot, PastSuspension, Progress,

@@ -7,6 +7,7 @@ mod world;
 
 mod alike;
 mod children;
+mod explaining;
 mod flows;
 mod grants;
 mod lossy;

@@ -20,21 +20,10 @@ const ROUTES: &[(&str, &str, Access)] = &[
     ("GET", "/docs/page.js", Access::Open),
     // Executions.
     ("POST", "/v1/executions:batch", PUT_IN),
-    ("GET", "/v1/executions/{id}/explain", FOLLOW),
     ("GET", "/v1/executions/{id}/attempts/{n}/stream", FOLLOW),
     ("GET", "/v1/executions/{id}/attempts/{n}/stream/summary", FOLLOW),
     ("GET", "/v1/executions/{id}/stream", FOLLOW),
     ("GET", "/v1/executions/{id}/stream/summary", FOLLOW),
-    // Lanes.
-    ("GET", "/v1/lanes", LOOK),
-    ("GET", "/v1/lanes/{name}", LOOK),
-    ("GET", "/v1/lanes/{name}/explain", LOOK),
-    ("PUT", "/v1/lanes/{name}", STEER),
-    ("POST", "/v1/lanes/{name}/pause", STEER),
-    ("POST", "/v1/lanes/{name}/resume", STEER),
-    ("POST", "/v1/lanes/{name}/drain", STEER),
-    ("POST", "/v1/lanes/{name}/disable", STEER),
-    // What a worker does with a task.
     ("POST", "/v1/tasks/{id}/frames", WORK),
     // Everything at once.
     ("GET", "/v1/events", LOOK),

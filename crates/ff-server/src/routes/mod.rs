@@ -7,8 +7,6 @@ mod docs;
 mod events;
 mod execution;
 mod explain;
-mod explain_admission;
-mod explain_lane;
 mod flow_views;
 mod flows;
 mod frames;
@@ -50,7 +48,6 @@ pub fn described() -> Described {
         .and(batch::routes())
         .and(execution::routes())
         .and(explain::routes())
-        .and(explain_lane::routes())
         .and(reclaim::routes())
         .and(flows::routes())
         .and(flow_views::routes())

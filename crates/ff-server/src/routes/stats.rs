@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::extract::State;
+use ff_api::lanes::LaneCounts;
 use ff_script::Route;
 use ff_script::generated::{Library, LibraryReply, PartitionStatsReply, Worker};
 use serde::Serialize;
@@ -14,7 +15,6 @@ use crate::access::Caller;
 use crate::app::{App, JsonAnswer};
 use crate::openapi::Described;
 use crate::problem::Answer;
-use crate::shape::lane::CountsShape;
 
 pub fn routes() -> Described {
     Described::new().with(routes!(stats)).with(routes!(capabilities))
@@ -25,7 +25,7 @@ pub fn routes() -> Described {
 struct Stats {
     executions: i64,
     partitions: usize,
-    counts: CountsShape,
+    counts: LaneCounts,
     lanes: Vec<LaneStats>,
     workers: WorkerStats,
     timers: Option<i64>,
@@ -43,7 +43,7 @@ struct Stats {
 struct LaneStats {
     namespace: String,
     lane: String,
-    counts: CountsShape,
+    counts: LaneCounts,
 }
 
 #[derive(Default, Serialize, ToSchema)]
@@ -64,7 +64,7 @@ async fn stats(State(app): State<App>, caller: Caller) -> JsonAnswer<Stats> {
     let mut sum = Stats {
         executions: 0,
         partitions: partitions.len(),
-        counts: CountsShape::default(),
+        counts: LaneCounts::default(),
         lanes: Vec::new(),
         workers: WorkerStats::default(),
         timers: None,
@@ -77,7 +77,7 @@ async fn stats(State(app): State<App>, caller: Caller) -> JsonAnswer<Stats> {
         pending_cancels: None,
     };
     let add = |to: &mut Option<i64>, count: i64| *to = Some(to.unwrap_or(0) + count);
-    let mut by_lane: BTreeMap<(String, String), CountsShape> = BTreeMap::new();
+    let mut by_lane: BTreeMap<(String, String), LaneCounts> = BTreeMap::new();
     for partition in partitions {
         let PartitionStatsReply::Stats {
             cancel_backlog,

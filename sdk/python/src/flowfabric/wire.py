@@ -450,12 +450,20 @@ BatchLine = Union[Submitted, BatchLineError]
 
 
 class BlockedCounts(TypedDict):
+    """How many executions are blocked, by reason."""
+
     held_by_operator: int
+    """An operator holds them."""
     waiting_for_budget: int
+    """A budget is spent."""
     waiting_for_capable_worker: int
+    """No live worker has what they require."""
     waiting_for_children: int
+    """Children have not ended."""
     waiting_for_dependencies: int
+    """Upstream members have not ended."""
     waiting_for_quota: int
+    """A quota is full."""
 
 
 class BlockedExecution(TypedDict):
@@ -489,8 +497,12 @@ class BlockedPage(TypedDict):
 
 
 class BlockingCause(TypedDict):
+    """One thing in the way of an execution."""
+
     detail: Dict[str, str]
+    """What is known of it, by name. Times are texts of epoch milliseconds."""
     reason: str
+    """What it is, as one word."""
     remedy: str
     """What would unblock it."""
 
@@ -642,34 +654,49 @@ class BudgetChanges(TypedDict):
     """What happens at a soft limit."""
 
 
+#: One of the two limits of a dimension.
+LimitKind = Literal["hard", "soft"]
+
+
 class BudgetInTheWay(TypedDict):
     """The first limit that does not let an execution pass."""
 
     budget_id: str
+    """The budget."""
     dimension: str
-    limit: str
-    """`hard`, or `soft` when an approval is missing."""
+    """The dimension."""
+    limit: LimitKind
+    """Which of its limits."""
     remedy: str
+    """What would let it pass."""
 
 
 class BudgetLevel(TypedDict):
+    """One of the budgets that have to let an execution pass."""
+
     approved: bool
+    """Work may start past its soft limits in this period."""
     budget_id: str
+    """The budget."""
     dimensions: Dict[str, DimensionStatus]
+    """Its dimensions by name."""
     next_reset_at: NotRequired[Optional[int]]
+    """When its next period begins."""
 
 
 class BudgetFacts(TypedDict):
     """A budget an execution names, and those above it."""
 
     budget_id: str
+    """The budget."""
     estimate: NotRequired[Optional[Dict[str, int]]]
+    """What the execution is expected to spend."""
     in_the_way: NotRequired[Optional[BudgetInTheWay]]
     """The limit in the way, while there is one."""
     path: List[BudgetLevel]
     """Itself first, then those above it: each has to let it pass."""
     problem: NotRequired[Optional[str]]
-    """Says so when the budget is gone: nothing starts that names it."""
+    """`not found` when the budget is gone: nothing starts that names it."""
 
 
 class BudgetFilter(TypedDict):
@@ -1415,16 +1442,20 @@ class Upstream(TypedDict):
 
 
 class Dependencies(TypedDict):
-    """What a member waits for, for whoever asks why it does not run."""
+    """How far the edges into a member are."""
 
     dead: int
+    """How many can no longer be."""
     met: int
+    """How many are met."""
     needed: int
     """How many edges must be met."""
     open: List[Upstream]
     """The first upstreams that have not ended."""
     policy: InboundPolicy
+    """Which of the edges count."""
     total: int
+    """How many there are."""
 
 
 #: What asking a worker to stop did.
@@ -1887,34 +1918,53 @@ class OpenChild(TypedDict):
     """A child that has not ended."""
 
     execution_id: str
+    """The child."""
     key: NotRequired[Optional[str]]
+    """A name its parent knows it by."""
     state: PublicState
+    """Its state."""
 
 
-class OpenChildren(ChildCounts):
-    """The children an execution waits for, for whoever asks why it does not run."""
+class OpenChildren(TypedDict):
+    """The children an execution waits for."""
 
     nested_flow_id: NotRequired[Optional[str]]
     """The flow that runs in its place."""
+    open: int
+    """How many of them have not ended."""
+    total: int
+    """How many it has spawned."""
     waits_for: List[OpenChild]
     """The first of those that have not ended."""
 
 
+LaneState = Literal["active", "paused", "draining", "disabled"]
+
+
 class LaneFacts(TypedDict):
+    """The lane of an execution."""
+
     active: NotRequired[Optional[int]]
+    """How many count against `max_active`; absent without one."""
     lane: str
+    """The lane."""
     max_active: NotRequired[Optional[int]]
-    """How many of its executions may run at once, and how many count against that."""
+    """How many of its executions may run at once."""
     namespace: str
-    state: str
+    """The lane's namespace."""
+    state: LaneState
+    """What the lane lets happen."""
 
 
 class QueuePlace(TypedDict):
+    """The place of an execution in its lane."""
+
     ahead: int
     """How many eligible executions of the lane stand before it."""
     more: NotRequired[bool]
     """There are more than were counted."""
     queue: str
+    """The queue it stands in."""
 
 
 QuotaPart = Literal["throttle", "rate", "concurrency", "weighted", "line"]
@@ -1952,23 +2002,33 @@ class QuotaFacts(QuotaKeyState):
     """A quota an execution names, as its key stands now."""
 
     problem: NotRequired[Optional[str]]
-    """Says so when the quota is gone: nothing starts that names it."""
+    """`not found` when the quota is gone: nothing starts that names it."""
     quota_id: str
+    """The quota."""
     remedy: NotRequired[Optional[str]]
     """What would let it pass, while it would not."""
     weight: int
+    """How much the execution counts."""
 
 
 class NearestWorker(TypedDict):
+    """A live worker, and the capabilities it lacks."""
+
     instance: str
+    """The worker's instance."""
     missing: List[str]
+    """What it lacks."""
 
 
 class RequiredCapabilities(TypedDict):
+    """What an execution requires of its worker."""
+
     capabilities: List[str]
+    """The capabilities."""
     covered: bool
     """Some live worker of the lane has them all."""
     nearest: NotRequired[Optional[NearestWorker]]
+    """The live worker of the lane that lacks the fewest."""
 
 
 class Explanation(TypedDict):
@@ -1983,14 +2043,19 @@ class Explanation(TypedDict):
     dependencies: NotRequired[Optional[Dependencies]]
     """How far the edges into it are, in a flow."""
     execution_id: str
+    """The execution."""
     lane: LaneFacts
+    """The lane it is in."""
     place: NotRequired[Optional[QueuePlace]]
     """Its place in its lane, while nothing but its turn is missing."""
     quotas: List[QuotaFacts]
     """Each quota it names, as its key stands now."""
     reasons: List[BlockingCause]
+    """What is in the way; nothing when it can run."""
     requires: NotRequired[Optional[RequiredCapabilities]]
+    """The capabilities it requires, when it requires some."""
     state: PublicState
+    """Its state."""
     suspension: NotRequired[Optional[Suspension]]
     """What it waits for: open waitpoints and how far its condition is."""
 
@@ -2421,126 +2486,181 @@ class KeysChanged(TypedDict):
     keys: List[SigningKey]
 
 
+class LaneDefinition(TypedDict):
+    """How a lane behaves."""
+
+    attempt_timeout_ms: NotRequired[Optional[int]]
+    """`duration_ms?`: 0 to 315360000000"""
+    fairness: Fairness
+    """`fairness`: `fifo`, `fair`"""
+    fairness_weights: NotRequired[Optional[Dict[str, int]]]
+    """`fairness_weights?`: map from `fairness_key` to `weight`, at most 256"""
+    lease_ttl_ms: NotRequired[Optional[int]]
+    """`lease_ttl_ms?`: 1000 to 3600000"""
+    max_active: NotRequired[Optional[int]]
+    """`max_active?`: 1 to 1000000. How many executions of a lane may run at once."""
+    max_depth: NotRequired[Optional[int]]
+    """`count?`: 0 to 9007199254740991"""
+    priority_weight: int
+    """`priority_weight`: 0 to 1000000000000. Milliseconds of age one point of priority is worth."""
+    retention_ms: NotRequired[Optional[int]]
+    """`duration_ms?`: 0 to 315360000000"""
+    retry: NotRequired[Optional[Retry]]
+    """`retry?`"""
+    state: LaneState
+    """`lane_state`: `active`, `paused`, `draining`, `disabled`"""
+    weight: int
+    """`weight`: 1 to 1000000"""
+
+
 class LaneCounts(TypedDict):
     """How many executions of a lane are in which state, over all partitions."""
 
     active: int
+    """Those that run."""
     blocked: BlockedCounts
+    """Those that something blocks."""
     delayed: int
+    """Those that wait for a time."""
     eligible: int
+    """Those that a worker may take."""
     granted: int
+    """Those reserved for a worker."""
     oldest_eligible_at: NotRequired[Optional[int]]
+    """Since when the oldest eligible one is there."""
     suspended: int
+    """Those that wait for signals."""
     terminal: int
+    """Those that have ended and are kept."""
 
 
-LaneState = Literal["active", "paused", "draining", "disabled"]
+class Lane(LaneDefinition):
+    """A lane: its definition, and of a single one its counts."""
 
-
-class Lane(TypedDict):
-    """A lane's definition."""
-
-    attempt_timeout_ms: NotRequired[Optional[int]]
     counts: NotRequired[Optional[LaneCounts]]
-    fairness: Fairness
-    fairness_weights: NotRequired[Optional[Dict[str, int]]]
+    """What it holds; shown of one lane, not in lists."""
     lane: str
-    lease_ttl_ms: NotRequired[Optional[int]]
-    max_active: NotRequired[Optional[int]]
-    max_depth: NotRequired[Optional[int]]
+    """The lane."""
     namespace: str
-    priority_weight: int
-    retention_ms: NotRequired[Optional[int]]
-    retry: NotRequired[Optional[Retry]]
-    state: LaneState
+    """The lane's namespace."""
     version: int
-    weight: int
+    """Changes whenever the definition does."""
 
 
 class LaneBody(TypedDict):
-    """What a lane may be told; what is not named stays."""
+    """Changes of a lane; what is absent stays as it is."""
 
     attempt_timeout_ms: NotRequired[Optional[int]]
+    """How long an attempt may take, for executions that say nothing about it."""
     clear_max_depth: NotRequired[Optional[bool]]
+    """`true` lets any number wait."""
     fairness: NotRequired[Optional[Fairness]]
+    """Whose turn comes first."""
     fairness_weights: NotRequired[Optional[Mapping[str, int]]]
+    """Shares of the turns of a fair lane, by fairness key."""
     lease_ttl_ms: NotRequired[Optional[int]]
+    """How long a lease holds without a renewal, for workers that ask for no time."""
     max_active: NotRequired[Optional[int]]
-    """Null means none; not named, it stays."""
+    """How many of its executions may run at once. Null means any number; absent, it stays."""
     max_depth: NotRequired[Optional[int]]
+    """How many executions may wait in it."""
     priority_weight: NotRequired[Optional[int]]
+    """Milliseconds of age one point of priority is worth."""
     retention_ms: NotRequired[Optional[int]]
+    """How long an execution is kept once it has ended, unless it names its own time."""
     retry: NotRequired[Optional[Retry]]
+    """The retry policy of executions that name none."""
     state: NotRequired[Optional[LaneState]]
+    """What the lane lets happen."""
     weight: NotRequired[Optional[int]]
+    """Its share among the lanes of a worker."""
 
 
 class LaneReasonPart(TypedDict):
     """One thing in the way."""
 
     budget_id: NotRequired[str]
+    """The budget."""
     key: NotRequired[str]
+    """The key."""
     nearest: NotRequired[Optional[NearestWorker]]
+    """The live worker that lacks the fewest."""
     quota_id: NotRequired[str]
+    """The quota."""
     requires: NotRequired[List[str]]
+    """The capabilities."""
     count: int
     """How many of those looked at wait for it: the longest waiting of every partition."""
     next_at: NotRequired[Optional[int]]
+    """When the first of them may go on, where a time is known."""
     remedy: str
+    """What would unblock them."""
 
 
 class LaneReason(TypedDict):
     """Why some of the work waits."""
 
     count: int
+    """How many executions wait for it."""
     next_at: NotRequired[Optional[int]]
     """When the first of them may go on, where a time is known."""
     parts: List[LaneReasonPart]
     """What is in the way, one by one."""
     reason: str
+    """The reason, as one word."""
     remedy: str
     """What would unblock them."""
 
 
 class LaneWorkers(TypedDict):
-    """The live workers that take from the lane."""
+    """The live workers that take from a lane."""
 
     live: int
+    """How many there are."""
     slots: int
+    """How many executions they run at once."""
 
 
-class LaneExplained(TypedDict):
+class LaneExplanation(LaneFacts):
     """Why the work of a lane is not running."""
 
-    active: NotRequired[Optional[int]]
-    lane: str
-    max_active: NotRequired[Optional[int]]
-    """How many of its executions may run at once, and how many count against that."""
-    namespace: str
     reasons: List[LaneReason]
+    """Why some of the work waits, each execution under one reason."""
     running: int
-    state: str
+    """How many of its executions run."""
     waiting: int
     """How many have not ended and do not run; the counts of the reasons add up to it."""
     workers: LaneWorkers
+    """The live workers that take from the lane."""
 
 
 class LaneOptions(TypedDict):
     """Fields of `LaneBody` as keyword arguments."""
 
     attempt_timeout_ms: NotRequired[Optional[int]]
+    """How long an attempt may take, for executions that say nothing about it."""
     clear_max_depth: NotRequired[Optional[bool]]
+    """`true` lets any number wait."""
     fairness: NotRequired[Optional[Fairness]]
+    """Whose turn comes first."""
     fairness_weights: NotRequired[Optional[Mapping[str, int]]]
+    """Shares of the turns of a fair lane, by fairness key."""
     lease_ttl_ms: NotRequired[Optional[int]]
+    """How long a lease holds without a renewal, for workers that ask for no time."""
     max_active: NotRequired[Optional[int]]
-    """Null means none; not named, it stays."""
+    """How many of its executions may run at once. Null means any number; absent, it stays."""
     max_depth: NotRequired[Optional[int]]
+    """How many executions may wait in it."""
     priority_weight: NotRequired[Optional[int]]
+    """Milliseconds of age one point of priority is worth."""
     retention_ms: NotRequired[Optional[int]]
+    """How long an execution is kept once it has ended, unless it names its own time."""
     retry: NotRequired[Optional[Retry]]
+    """The retry policy of executions that name none."""
     state: NotRequired[Optional[LaneState]]
+    """What the lane lets happen."""
     weight: NotRequired[Optional[int]]
+    """Its share among the lanes of a worker."""
 
 
 class LanePage(TypedDict):
@@ -2553,19 +2673,31 @@ class LanePage(TypedDict):
 
 
 class LaneReasonOfRequires(TypedDict):
+    """A worker that has these capabilities."""
+
     nearest: NotRequired[Optional[NearestWorker]]
+    """The live worker that lacks the fewest."""
     requires: List[str]
+    """The capabilities."""
 
 
 class LaneReasonOfQuotaId(TypedDict):
+    """A key of a quota."""
+
     key: str
+    """The key."""
     quota_id: str
+    """The quota."""
 
 
 class LaneReasonOfBudgetId(TypedDict):
+    """A budget."""
+
     budget_id: str
+    """The budget."""
 
 
+#: What work of a lane waits for.
 LaneReasonOf = Union[LaneReasonOfRequires, LaneReasonOfQuotaId, LaneReasonOfBudgetId]
 
 

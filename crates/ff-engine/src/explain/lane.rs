@@ -1,143 +1,50 @@
-//! `GET /v1/lanes/{name}/explain`: why the work of a lane is not running, counted by reason, and what would change that.
+//! Why the work of a lane is not running, counted by reason, and what would change that.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use axum::Json;
-use axum::extract::State;
+use ff_api::explain::LaneFacts;
+use ff_api::explain_lane::{LaneExplanation, LaneReason, LaneReasonOf, LaneReasonPart, LaneWorkers};
 use ff_core::types::{BudgetId, QuotaPolicyId};
-use ff_engine::operations::{LaneWaiters, Room, set_of_lane};
-use ff_script::generated::{
-    BlockingReason, BudgetRef, LaneCounts, LaneState, LaneWaiter, QuotaRef, Worker, WorkerState,
-};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
-use utoipa_axum::routes;
+use ff_script::Error;
+use ff_script::generated::{BlockingReason, BudgetRef, LaneCounts, LaneState, LaneWaiter, QuotaRef, Worker};
 
-use super::explain::{Nearest, nearest};
-use super::explain_admission::{self, ROOM};
-use crate::access::Caller;
-use crate::app::{App, JsonAnswer, Name};
-use crate::openapi::{Described, vocabulary};
-use crate::problem::{Answer, Problem};
-use crate::query::Query;
+use super::admission::ROOM;
+use super::{nearest, serving};
+use crate::operations::{LaneWaiters, Operations, Room, set_of_lane};
 
 /// How many requirement sets, quota keys and budgets are shown, those of most work first.
 const PARTS_SHOWN: usize = 16;
 
-pub fn routes() -> Described {
-    Described::new().with(routes!(explain))
-}
-
-/// Which namespace the lane is in.
-#[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-struct NamespaceQuery {
-    #[param(value_type = Option<vocabulary::Namespace>)]
-    namespace: Option<String>,
-}
-
-/// Why the work of a lane is not running.
-#[derive(Serialize, ToSchema)]
-struct LaneExplained {
-    namespace: String,
-    lane: String,
-    state: &'static str,
-    /// How many of its executions may run at once, and how many count against that.
-    max_active: Option<i64>,
-    active: Option<i64>,
-    running: i64,
-    /// How many have not ended and do not run; the counts of the reasons add up to it.
-    waiting: i64,
-    workers: Serving,
-    reasons: Vec<LaneReason>,
-}
-
-/// The live workers that take from the lane.
-#[derive(Serialize, ToSchema)]
-#[schema(as = LaneWorkers)]
-struct Serving {
-    live: usize,
-    slots: i64,
-}
-
-/// Why some of the work waits.
-#[derive(Serialize, ToSchema)]
-struct LaneReason {
-    reason: &'static str,
-    count: i64,
-    /// When the first of them may go on, where a time is known.
-    next_at: Option<i64>,
-    /// What would unblock them.
-    remedy: String,
-    /// What is in the way, one by one.
-    parts: Vec<Part>,
-}
-
-/// One thing in the way.
-#[derive(Serialize, ToSchema)]
-#[schema(as = LaneReasonPart)]
-struct Part {
-    #[serde(flatten)]
-    what: What,
-    /// How many of those looked at wait for it: the longest waiting of every partition.
-    count: i64,
-    next_at: Option<i64>,
-    remedy: String,
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(untagged)]
-#[schema(as = LaneReasonOf)]
-enum What {
-    Requires { requires: Vec<String>, nearest: Option<Nearest> },
-    Quota { quota_id: String, key: String },
-    Budget { budget_id: String },
-}
-
-/// Why the work of a lane is not running, counted by reason, and what would change that.
-#[utoipa::path(
-    get,
-    path = "/v1/lanes/{name}/explain",
-    params(("name" = vocabulary::LaneName, Path, description = "The lane."), NamespaceQuery),
-    responses((status = 200, body = LaneExplained)),
-    extensions(("x-ff-codes" = json!("lane_not_found"))),
-)]
-async fn explain(
-    State(app): State<App>,
-    caller: Caller,
-    Name(lane): Name,
-    Query(query): Query<NamespaceQuery>,
-) -> JsonAnswer<LaneExplained> {
-    let namespace = query.namespace.unwrap_or_else(|| "default".to_owned());
-    caller.check(&namespace, Some(&lane))?;
-    let entry = app.operations.lane(&namespace, &lane).await.map_err(|error| Problem::from(error).about(&lane))?;
-    let room = match entry.definition.max_active {
-        Some(_) => Some(app.operations.room(&set_of_lane(&namespace, &lane)).await?),
-        None => None,
-    };
-    let counts = app.operations.lane_counts(&namespace, &lane).await?;
-    let waiters = app.operations.lane_waiters(&namespace, &lane).await?;
-    let workers = app.operations.workers().await?;
-    let serves = |worker: &&Worker| {
-        worker.state == WorkerState::Live && worker.namespace == namespace && worker.lanes.contains(&lane)
-    };
-    let serving: Vec<&Worker> = workers.iter().filter(serves).collect();
-    let state = entry.definition.state;
-    let waiting = Waiting { state, room, counts: &counts, waiters: &waiters, serving: &serving };
-    let reasons = waiting.reasons(&app).await?;
-    Ok(Json(LaneExplained {
-        namespace,
-        lane,
-        state: state.as_str(),
-        max_active: entry.definition.max_active,
-        active: room.map(|room| room.held),
-        running: waiting.sum(|counts| counts.active),
-        waiting: reasons.iter().map(|reason| reason.count).sum(),
-        workers: Serving { live: serving.len(), slots: serving.iter().map(|worker| worker.slots).sum() },
-        reasons,
-    }))
+impl Operations {
+    /// Why the work of a lane is not running, counted by reason, and what would change that.
+    pub async fn explain_lane(&self, namespace: &str, lane: &str) -> Result<LaneExplanation, Error> {
+        let entry = self.lane(namespace, lane).await?;
+        let room = match entry.definition.max_active {
+            Some(_) => Some(self.room(&set_of_lane(namespace, lane)).await?),
+            None => None,
+        };
+        let counts = self.lane_counts(namespace, lane).await?;
+        let waiters = self.lane_waiters(namespace, lane).await?;
+        let workers = self.workers().await?;
+        let serving = serving(namespace, lane, &workers);
+        let state = entry.definition.state;
+        let waiting = Waiting { state, room, counts: &counts, waiters: &waiters, serving: &serving };
+        let reasons = waiting.reasons(self).await?;
+        Ok(LaneExplanation {
+            lane: LaneFacts {
+                namespace: entry.namespace,
+                lane: entry.lane,
+                state,
+                max_active: entry.definition.max_active,
+                active: room.map(|room| room.held),
+            },
+            running: waiting.sum(|counts| counts.active),
+            waiting: reasons.iter().map(|reason| reason.count).sum(),
+            workers: LaneWorkers { live: serving.len(), slots: serving.iter().map(|worker| worker.slots).sum() },
+            reasons,
+        })
+    }
 }
 
 /// What is known of the work that waits in a lane.
@@ -159,12 +66,12 @@ impl Waiting<'_> {
     }
 
     /// Every execution that waits counts under one of them.
-    async fn reasons(&self, app: &App) -> Answer<Vec<LaneReason>> {
+    async fn reasons(&self, operations: &Operations) -> Result<Vec<LaneReason>, Error> {
         let mut reasons = self.of_eligible();
-        reasons.extend(self.of_quotas(app).await?);
-        reasons.extend(self.of_budgets(app).await?);
-        let plain = |reason, count, remedy: &str| LaneReason {
-            reason,
+        reasons.extend(self.of_quotas(operations).await?);
+        reasons.extend(self.of_budgets(operations).await?);
+        let plain = |reason: &str, count, remedy: &str| LaneReason {
+            reason: reason.to_owned(),
             count,
             next_at: None,
             remedy: remedy.to_owned(),
@@ -214,8 +121,8 @@ impl Waiting<'_> {
         }
         let eligible: i64 = sets.values().sum();
         let mut reasons = Vec::new();
-        let mut say = |reason, count, remedy: String| {
-            reasons.push(LaneReason { reason, count, next_at: None, remedy, parts: Vec::new() });
+        let mut say = |reason: &str, count, remedy: String| {
+            reasons.push(LaneReason { reason: reason.to_owned(), count, next_at: None, remedy, parts: Vec::new() });
         };
         let covered = |requires: &[String]| nearest(requires, self.serving).is_some_and(|one| one.missing.is_empty());
         let mut uncovered: BTreeMap<&[String], i64> = BTreeMap::new();
@@ -257,15 +164,21 @@ impl Waiting<'_> {
                 Some(one) => format!("{} lacks only {}", one.instance, one.missing.join(", ")),
                 None => format!("start a worker of this lane that has {}", requires.join(", ")),
             };
-            Part { what: What::Requires { requires: requires.to_vec(), nearest: near }, count, next_at: None, remedy }
+            LaneReasonPart {
+                what: LaneReasonOf::Requires { requires: requires.to_vec(), nearest: near },
+                count,
+                next_at: None,
+                remedy,
+            }
         });
         let remedy = "start a worker of this lane that has the required capabilities".to_owned();
         let parts = most_first(parts.collect());
-        reasons.push(LaneReason { reason: "waiting_for_capable_worker", count: waiting, next_at: None, remedy, parts });
+        let reason = "waiting_for_capable_worker".to_owned();
+        reasons.push(LaneReason { reason, count: waiting, next_at: None, remedy, parts });
         reasons
     }
 
-    async fn of_quotas(&self, app: &App) -> Answer<Option<LaneReason>> {
+    async fn of_quotas(&self, operations: &Operations) -> Result<Option<LaneReason>, Error> {
         let mut keys: BTreeMap<(&str, &str), i64> = BTreeMap::new();
         for detail in self.blocked(BlockingReason::WaitingForQuota).filter_map(|waiter| waiter.detail.as_ref()) {
             let named = |name: &str| detail.get(name).map_or("", String::as_str);
@@ -275,15 +188,15 @@ impl Waiting<'_> {
         for ((quota_id, key), count) in most(keys) {
             let Ok(id) = quota_id.parse::<QuotaPolicyId>() else { continue };
             let asks = QuotaRef { key: key.to_owned(), quota_id: *id.as_uuid(), weight: None };
-            let (remedy, next_at) = explain_admission::quota_now(app, &asks).await?;
-            let what = What::Quota { quota_id: quota_id.to_owned(), key: key.to_owned() };
-            parts.push(Part { what, count, next_at, remedy: remedy.unwrap_or_else(|| ROOM.to_owned()) });
+            let (remedy, next_at) = operations.quota_now(&asks).await?;
+            let what = LaneReasonOf::Quota { quota_id: id, key: key.to_owned() };
+            parts.push(LaneReasonPart { what, count, next_at, remedy: remedy.unwrap_or_else(|| ROOM.to_owned()) });
         }
         let count = self.sum(|counts| counts.blocked_quota);
         Ok(limited("waiting_for_quota", count, "each is called when its key has room", parts))
     }
 
-    async fn of_budgets(&self, app: &App) -> Answer<Option<LaneReason>> {
+    async fn of_budgets(&self, operations: &Operations) -> Result<Option<LaneReason>, Error> {
         let mut budgets: BTreeMap<&str, i64> = BTreeMap::new();
         // What was set aside by a budget asks for as much as it was refused.
         let mut refused: BTreeMap<&str, (&str, i64)> = BTreeMap::new();
@@ -300,9 +213,9 @@ impl Waiting<'_> {
             let Ok(id) = budget_id.parse::<BudgetId>() else { continue };
             let estimate = refused.get(budget_id).map(|(dimension, n)| [((*dimension).to_owned(), *n)].into());
             let asks = BudgetRef { budget_id: *id.as_uuid(), estimate };
-            let (remedy, next_at) = explain_admission::budget_now(app, &asks).await?;
-            let what = What::Budget { budget_id: budget_id.to_owned() };
-            parts.push(Part { what, count, next_at, remedy: remedy.unwrap_or_else(|| ROOM.to_owned()) });
+            let (remedy, next_at) = operations.budget_now(&asks).await?;
+            let what = LaneReasonOf::Budget { budget_id: id };
+            parts.push(LaneReasonPart { what, count, next_at, remedy: remedy.unwrap_or_else(|| ROOM.to_owned()) });
         }
         let count = self.sum(|counts| counts.blocked_budget);
         Ok(limited("waiting_for_budget", count, "each goes on when its budgets have room", parts))
@@ -310,13 +223,13 @@ impl Waiting<'_> {
 }
 
 /// A reason made of its parts; the first of them to have room says when, and a single one says how.
-fn limited(reason: &'static str, count: i64, remedy: &str, parts: Vec<Part>) -> Option<LaneReason> {
+fn limited(reason: &str, count: i64, remedy: &str, parts: Vec<LaneReasonPart>) -> Option<LaneReason> {
     let next_at = parts.iter().filter_map(|part| part.next_at).min();
     let remedy = match parts.as_slice() {
         [only] => only.remedy.clone(),
         _ => remedy.to_owned(),
     };
-    (count > 0).then_some(LaneReason { reason, count, next_at, remedy, parts })
+    (count > 0).then(|| LaneReason { reason: reason.to_owned(), count, next_at, remedy, parts })
 }
 
 /// Those of most work, as many as are shown.
@@ -327,7 +240,7 @@ fn most<K: Ord>(counts: BTreeMap<K, i64>) -> Vec<(K, i64)> {
     all
 }
 
-fn most_first(mut parts: Vec<Part>) -> Vec<Part> {
+fn most_first(mut parts: Vec<LaneReasonPart>) -> Vec<LaneReasonPart> {
     parts.sort_by_key(|part| Reverse(part.count));
     parts.truncate(PARTS_SHOWN);
     parts
