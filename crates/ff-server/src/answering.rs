@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::{FromRequestParts, RawPathParams, Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use ff_api::operation::Method;
 use ff_api::{Ask, Operation};
 use ff_engine::{Handle, Service};
 use serde::Serialize;
@@ -26,11 +27,11 @@ where
     let part = |name: &str| named.iter().find(|(key, _)| *key == name).map(|(_, value)| value);
     let at = O::read_at(part)?;
     let Query(query) = Query::from_request_parts(&mut parts, &()).await?;
-    // An operation that takes no body passes over one that comes all the same.
-    let body = if size_of::<O::Body>() > 0 {
-        body::read(&body::whole(Request::from_parts(parts, body), O::BODY_BYTES_MAX).await?)?
-    } else {
-        body::read(b"")?
+    // What only names something takes no body, and passes over one that comes all the same.
+    let names_only = matches!(O::METHOD, Method::Get | Method::Delete) && size_of::<O::Body>() == 0;
+    let body = match names_only {
+        true => body::read(b"")?,
+        false => body::read(&body::whole(Request::from_parts(parts, body), O::BODY_BYTES_MAX).await?)?,
     };
     Ok(Ask { at, query, body })
 }
