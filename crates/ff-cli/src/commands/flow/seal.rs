@@ -3,8 +3,10 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use ff_api::Ask;
+use ff_api::flows::{SealBody, SealFlow};
 
-use crate::client::{Api, Output, OutputArgs, ServerArgs, say, say_raw, segment, text};
+use crate::client::{Api, Output, OutputArgs, ServerArgs, id, say, say_raw};
 
 /// Releases the members a flow holds. More may be added until it ends. An unknown id exits 4.
 #[derive(Args)]
@@ -21,12 +23,12 @@ pub struct Seal {
 impl Seal {
     /// Prints how the flow stands.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
-        let path = format!("/v1/flows/{}/seal", segment(&self.id));
-        let reply = Api::new(&self.server)?.post(&path, "{}".to_owned()).await?.accepted()?;
+        let ask = Ask::<SealFlow>::with(id("a flow", &self.id)?, SealBody {});
+        let sealed = Api::new(&self.server)?.ask(&ask).await?;
         match self.output.output {
-            Output::Json => say_raw(&reply.bytes)?,
-            Output::Ids => say(&text(&reply.json()?["flow_id"]))?,
-            Output::Table => say(&format!("{}  {}", self.id, text(&reply.json()?["state"])))?,
+            Output::Json => say_raw(&sealed.bytes)?,
+            Output::Ids => say(&sealed.value.flow_id.to_string())?,
+            Output::Table => say(&format!("{}  {}", sealed.value.flow_id, sealed.value.state))?,
         }
         Ok(ExitCode::SUCCESS)
     }

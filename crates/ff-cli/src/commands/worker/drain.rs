@@ -3,8 +3,10 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use ff_api::Ask;
+use ff_api::workers::{DrainOutcome, DrainWorker};
 
-use crate::client::{Api, Output, OutputArgs, ServerArgs, for_each, read_ids, say, say_raw, segment, text};
+use crate::client::{Api, Output, OutputArgs, ServerArgs, for_each, read_ids, say, say_raw};
 
 /// Asks workers to take nothing new and to hand back what they hold. An unknown instance exits 4.
 #[derive(Args)]
@@ -24,12 +26,15 @@ impl Drain {
         let api = &Api::new(&self.server)?;
         let output = self.output.output;
         for_each(read_ids(&self.instances)?, |instance| async move {
-            let path = format!("/v1/workers/{}/drain", segment(&instance));
-            let reply = api.post(&path, String::new()).await?.accepted()?;
+            let drained = api.ask(&Ask::<DrainWorker>::at(instance)).await?;
+            let outcome = match drained.value.outcome {
+                DrainOutcome::Draining => "draining",
+                DrainOutcome::Already => "already",
+            };
             match output {
-                Output::Json => say_raw(&reply.bytes),
-                Output::Ids => say(&text(&reply.json()?["instance"])),
-                Output::Table => say(&format!("{instance}  {}", text(&reply.json()?["outcome"]))),
+                Output::Json => say_raw(&drained.bytes),
+                Output::Ids => say(&drained.value.instance),
+                Output::Table => say(&format!("{}  {outcome}", drained.value.instance)),
             }
         })
         .await
