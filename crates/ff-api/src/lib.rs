@@ -8,12 +8,16 @@ pub mod budgets;
 pub mod children;
 pub mod claims;
 mod condition;
+pub mod events;
 pub mod executions;
 pub mod explain;
 pub mod explain_lane;
+mod explain_text;
 pub mod flows;
+pub mod fsck;
 pub mod graph;
 mod invalid;
+pub mod keys;
 pub mod lanes;
 mod made;
 pub mod operation;
@@ -24,13 +28,18 @@ pub mod problem;
 pub mod quotas;
 pub mod reset;
 pub mod results;
+pub mod server;
+pub mod streams;
 mod submission;
 pub mod suspensions;
 pub mod tasks;
+pub mod tokens;
+mod tree;
 pub mod usage;
 #[cfg(feature = "openapi")]
 pub mod vocabulary;
 pub mod waitpoints;
+pub mod webhooks;
 pub mod workers;
 
 pub use invalid::Invalid;
@@ -46,19 +55,26 @@ pub fn operations() -> impl Iterator<Item = &'static operation::Declared> {
         budgets::OPERATIONS,
         children::OPERATIONS,
         claims::OPERATIONS,
+        events::OPERATIONS,
         executions::OPERATIONS,
-        flows::OPERATIONS,
-        graph::OPERATIONS,
-        quotas::OPERATIONS,
-        results::OPERATIONS,
-        suspensions::OPERATIONS,
-        tasks::OPERATIONS,
-        usage::OPERATIONS,
-        waitpoints::OPERATIONS,
-        workers::OPERATIONS,
         explain::OPERATIONS,
         explain_lane::OPERATIONS,
+        flows::OPERATIONS,
+        fsck::OPERATIONS,
+        graph::OPERATIONS,
+        keys::OPERATIONS,
         lanes::OPERATIONS,
+        quotas::OPERATIONS,
+        results::OPERATIONS,
+        server::OPERATIONS,
+        streams::OPERATIONS,
+        suspensions::OPERATIONS,
+        tasks::OPERATIONS,
+        tokens::OPERATIONS,
+        usage::OPERATIONS,
+        waitpoints::OPERATIONS,
+        webhooks::OPERATIONS,
+        workers::OPERATIONS,
     ]
     .into_iter()
     .flatten()

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 
 use ff_core::types::{BudgetId, ExecutionId, FlowId, QuotaPolicyId, WaitpointId, is_name};
+use uuid::Uuid;
 
 use crate::Invalid;
 #[cfg(feature = "openapi")]
@@ -75,6 +76,10 @@ parts! {
     Lane: "name" is String as vocabulary::LaneName, named;
     /// The worker's instance.
     Instance: "name" is String as vocabulary::Instance, named;
+    /// The name of the key.
+    Key: "key" is String as String, |text| Ok(text.to_owned());
+    /// The id of the token.
+    Token: "token" is Uuid as vocabulary::AnyId, |text| uuid("token_id", text);
 }
 
 fn uuid<T: std::str::FromStr>(field: &str, text: &str) -> Result<T, Invalid> {

@@ -239,3 +239,24 @@ impl PartialSchema for Condition {
 }
 
 impl ToSchema for Condition {}
+
+/// One of the server-sent events of a stream, as a reader takes it apart.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes what is written as text")]
+pub struct ServerSentEvent {
+    /// What kind of item it is.
+    event: Option<String>,
+    /// Where a reader goes on.
+    id: Option<String>,
+    /// The item as JSON.
+    data: String,
+}
+
+/// A UUID without a type of its own.
+pub enum AnyId {}
+
+impl PartialSchema for AnyId {
+    fn schema() -> RefOr<Schema> {
+        ObjectBuilder::new().schema_type(Type::String).format(Some(SchemaFormat::KnownFormat(KnownFormat::Uuid))).into()
+    }
+}

@@ -13,7 +13,6 @@ mod table;
 mod telemetry;
 mod terminal;
 mod transfer;
-mod tree;
 mod view;
 
 use std::ffi::OsString;

@@ -6,18 +6,6 @@ use bytes::Bytes;
 
 use crate::problem::Problem;
 
-/// One of the server-sent events of a stream, as a reader takes it apart.
-#[derive(utoipa::ToSchema)]
-#[expect(dead_code, reason = "it describes what is written as text")]
-pub struct ServerSentEvent {
-    /// What kind of item it is.
-    event: Option<String>,
-    /// Where a reader goes on.
-    id: Option<String>,
-    /// The item as JSON.
-    data: String,
-}
-
 /// How a stream is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Form {

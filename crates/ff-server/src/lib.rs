@@ -29,7 +29,6 @@ mod tls;
 mod tokens;
 mod unread;
 mod webhooks;
-mod word;
 
 pub use access::{Access, routes};
 pub use metrics::{Kind as MetricKind, METRICS, Metric, Source as MetricSource};

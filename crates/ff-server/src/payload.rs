@@ -25,12 +25,6 @@ pub fn taken(
     Ok((payload.map(|payload| Bytes(payload.bytes)), named.map(|encoding| encoding.as_str().to_owned())))
 }
 
-/// A stored payload as a field and its encoding: JSON keeps its text, anything else is base64.
-pub fn shown(bytes: &[u8], encoding: &str) -> (Box<RawValue>, &'static str) {
-    let (field, encoding) = Payload::stored(bytes.to_vec(), encoding).written();
-    (field, encoding.as_str())
-}
-
 /// A text that must not be longer than `max` bytes.
 pub fn bounded(field: &str, text: &Option<String>, max: usize) -> Answer<()> {
     match text {
@@ -43,11 +37,15 @@ pub fn bounded(field: &str, text: &Option<String>, max: usize) -> Answer<()> {
 mod tests {
     use super::*;
 
+    fn written(bytes: &[u8], encoding: &str) -> (Box<RawValue>, Encoding) {
+        Payload::stored(bytes.to_vec(), encoding).written()
+    }
+
     fn there_and_back(json: &str, encoding: Option<Encoding>) -> (String, &'static str) {
         let raw: Option<Box<RawValue>> = serde_json::from_str(json).unwrap();
         let (bytes, stored) = taken("input", raw, encoding, PAYLOAD_MAX).unwrap();
-        let (shown, encoding) = shown(&bytes.unwrap_or(Bytes(Vec::new())).0, stored.as_deref().unwrap_or("json"));
-        (shown.get().to_owned(), encoding)
+        let (shown, encoding) = written(&bytes.unwrap_or(Bytes(Vec::new())).0, stored.as_deref().unwrap_or("json"));
+        (shown.get().to_owned(), encoding.as_str())
     }
 
     #[test]
@@ -70,7 +68,7 @@ mod tests {
         assert_eq!(input(b"null", "json"), ("null".to_owned(), Some("json")), "null itself is something");
         assert_eq!(input(b"", "json"), ("null".to_owned(), None));
         assert_eq!(input(b"", "base64"), (r#""""#.to_owned(), Some("base64")));
-        assert_eq!(shown(b"\xff", "json").1, "base64");
-        assert_eq!(shown(b"not json", "json").1, "base64");
+        assert_eq!(written(b"\xff", "json").1, Encoding::Base64);
+        assert_eq!(written(b"not json", "json").1, Encoding::Base64);
     }
 }

@@ -119,27 +119,12 @@ pub async fn wanted_of<T, F: Future<Output = Answer<(Vec<T>, bool)>>>(
 }
 
 /// A list's `limit`: 1 to 1_000, by default 100.
-pub fn limit_of(text: Option<&str>) -> Answer<i64> {
-    page_limit(number("limit", text)?)
-}
-
-/// A list's `limit`: 1 to 1_000, by default 100.
 pub fn page_limit(limit: Option<i64>) -> Answer<i64> {
     let limit = limit.unwrap_or(100);
     if (1..=LIST_MAX).contains(&limit) {
         Ok(limit)
     } else {
         Err(Problem::invalid("limit", format!("must be in 1..={LIST_MAX}, got {limit}")))
-    }
-}
-
-/// A parameter that is a number; an empty one is absent.
-pub fn number(name: &'static str, text: Option<&str>) -> Answer<Option<i64>> {
-    match text.filter(|text| !text.is_empty()) {
-        None => Ok(None),
-        Some(text) => {
-            text.parse().map(Some).map_err(|_| Problem::invalid(name, format!("must be an integer, got {text:?}")))
-        }
     }
 }
 

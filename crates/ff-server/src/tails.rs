@@ -5,18 +5,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use ff_api::streams::{StreamEvent, StreamItem, StreamLine};
 use ff_core::types::ExecutionId;
 use ff_engine::{Merged, MergedCursor, Streams};
 use ff_script::{Error, HostError};
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
-use serde::Serialize;
 use tokio_util::sync::CancellationToken;
-use utoipa::ToSchema;
 
 use crate::form::Form;
 use crate::problem::Problem;
-use crate::shape::frame::FrameShape;
 
 /// Frames read at a time.
 const PAGE: usize = 256;
@@ -117,60 +115,42 @@ impl Drop for Forget {
     }
 }
 
-/// One line of the stream.
-#[derive(Serialize, ToSchema)]
-#[schema(as = StreamLine)]
-pub struct Line {
-    event: &'static str,
-    /// Where a reader that has seen it goes on.
-    cursor: String,
-    attempt_index: Option<u32>,
-    #[serde(flatten)]
-    said: Said,
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(untagged)]
-#[schema(as = StreamItem)]
-enum Said {
-    Frame(FrameShape),
-    End {
-        #[schema(required)]
-        closed_at: Option<i64>,
-        #[schema(required)]
-        closed_reason: Option<&'static str>,
-    },
-}
-
 fn written(merged: Vec<Merged>, next: MergedCursor, form: Form) -> Piece {
     let (mut text, mut over) = (String::new(), false);
     for one in merged {
         let end = |closed: Option<(i64, ff_core::state::AttemptState)>| {
-            let (closed_at, closed_reason) = closed.map(|(at, reason)| (at, reason.as_str())).unzip();
-            Said::End { closed_at, closed_reason }
+            let (closed_at, closed_reason) = closed.unzip();
+            StreamItem::End { closed_at, closed_reason }
         };
         let line = match one {
-            Merged::Frame { attempt, frame } => Line {
-                event: "frame",
+            Merged::Frame { attempt, frame } => StreamLine {
+                event: StreamEvent::Frame,
                 cursor: MergedCursor { attempt, after: Some(frame.id.clone()) }.to_string(),
                 attempt_index: Some(attempt),
-                said: Said::Frame(frame.into()),
+                item: StreamItem::Frame(frame.into()),
             },
-            Merged::Superseded { attempt, closed } => Line {
-                event: "attempt_superseded",
+            Merged::Superseded { attempt, closed } => StreamLine {
+                event: StreamEvent::AttemptSuperseded,
                 cursor: next.to_string(),
                 attempt_index: Some(attempt),
-                said: end(closed),
+                item: end(closed),
             },
             Merged::Closed { attempt, closed } => {
                 over = true;
-                Line { event: "closed", cursor: next.to_string(), attempt_index: attempt, said: end(closed) }
+                StreamLine {
+                    event: StreamEvent::Closed,
+                    cursor: next.to_string(),
+                    attempt_index: attempt,
+                    item: end(closed),
+                }
             }
         };
         // A payload keeps its text, but it must not end the line; in JSON a line break is white space or escaped.
         let json = serde_json::to_string(&line).expect("texts and numbers become JSON").replace(['\n', '\r'], " ");
         match form {
-            Form::Sse => text.push_str(&format!("id: {}\nevent: {}\ndata: {json}\n\n", line.cursor, line.event)),
+            Form::Sse => {
+                text.push_str(&format!("id: {}\nevent: {}\ndata: {json}\n\n", line.cursor, line.event.as_str()))
+            }
             Form::Ndjson => {
                 text.push_str(&json);
                 text.push('\n');

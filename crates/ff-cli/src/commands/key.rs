@@ -3,9 +3,11 @@
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
+use ff_api::Ask;
+use ff_api::keys::{ListKeys, RevokeKey, RotateBody, RotateKeys, SigningKey};
 
-use crate::client::{Api, Output, OutputArgs, ServerArgs, say, say_raw, segment, text, time};
+use crate::client::{Answered, Api, Output, OutputArgs, ServerArgs, moment, say, say_raw};
+use crate::table::{Table, text};
 
 /// The keys that sign waitpoint tokens.
 #[derive(Args)]
@@ -59,54 +61,42 @@ struct Revoke {
 impl KeyCommand {
     /// Prints the keys as they are afterwards.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
-        let (at, reply) = match self.verb {
+        let (output, keys, bytes) = match self.verb {
             Verb::List(at) => {
-                let reply = Api::new(&at.server)?.get("/v1/admin/keys", &[]).await?;
-                (at, reply)
+                let Answered { value, bytes } = Api::new(&at.server)?.ask(&Ask::<ListKeys>::at(())).await?;
+                (at.output.output, value.items, bytes)
             }
             Verb::Rotate(Rotate { grace_ms, at }) => {
-                let body = json!({ "grace_ms": grace_ms }).to_string();
-                let reply = Api::new(&at.server)?.post("/v1/admin/keys/rotate", body).await?;
-                (at, reply)
+                let ask = Ask::<RotateKeys>::with((), RotateBody { grace_ms });
+                let Answered { value, bytes } = Api::new(&at.server)?.ask(&ask).await?;
+                (at.output.output, value.keys, bytes)
             }
             Verb::Revoke(Revoke { key, at }) => {
-                let path = format!("/v1/admin/keys/{}/revoke", segment(&key));
-                let reply = Api::new(&at.server)?.post(&path, String::new()).await?;
-                (at, reply)
+                let Answered { value, bytes } = Api::new(&at.server)?.ask(&Ask::<RevokeKey>::at(key)).await?;
+                (at.output.output, value.keys, bytes)
             }
         };
-        let reply = reply.accepted()?;
-        if at.output.output == Output::Json {
-            say_raw(&reply.bytes)?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        let answer = reply.json()?;
-        let keys = answer["items"].as_array().or_else(|| answer["keys"].as_array()).cloned().unwrap_or_default();
-        match at.output.output {
-            Output::Ids => {
-                for key in &keys {
-                    say(&text(&key["key_id"]))?;
-                }
-            }
-            Output::Table | Output::Json => table(&keys)?,
+        match output {
+            Output::Json => say_raw(&bytes)?,
+            Output::Ids => keys.iter().try_for_each(|key| say(&key.key_id))?,
+            Output::Table => table(&keys)?,
         }
         Ok(ExitCode::SUCCESS)
     }
 }
 
-fn table(keys: &[Value]) -> anyhow::Result<()> {
+fn table(keys: &[SigningKey]) -> anyhow::Result<()> {
     if keys.is_empty() {
         eprintln!("there is no key yet; the first waitpoint makes one");
     }
-    say(&format!("{:32}  {:8}  {:23}  {}", "KEY", "DOES", "MADE (UTC)", "ACCEPTED UNTIL (UTC)"))?;
+    let mut table = Table::new(["KEY", "DOES", "MADE (UTC)", "ACCEPTED UNTIL (UTC)"]);
     for key in keys {
-        say(&format!(
-            "{:32}  {:8}  {:23}  {}",
-            text(&key["key_id"]),
-            if key["signs"] == true { "signs" } else { "accepts" },
-            time(&key["made_at"]),
-            time(&key["accepted_until"])
-        ))?;
+        table.row([
+            text(&key.key_id),
+            text(if key.signs { "signs" } else { "accepts" }),
+            text(moment(key.made_at)),
+            text(key.accepted_until.map(moment).unwrap_or_default()),
+        ]);
     }
-    Ok(())
+    table.lines().iter().try_for_each(|line| say(line))
 }

@@ -3,10 +3,12 @@
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use ff_api::Ask;
+use ff_api::tokens::{AccessToken, CreateToken, CreateTokenBody, RevokeToken, TokensQuery};
+use ff_api::waitpoints::{ReissueBody, ReissueToken};
 use ff_script::generated::Role;
-use serde_json::json;
 
-use crate::client::{Api, Output, OutputArgs, ServerArgs, say, say_raw, segment, text, time, words};
+use crate::client::{Answered, Api, Output, OutputArgs, ServerArgs, id, moment, say, say_raw, words};
 
 /// Access tokens and waitpoint tokens.
 #[derive(Args)]
@@ -75,22 +77,22 @@ struct Create {
 impl Create {
     async fn run(self) -> anyhow::Result<ExitCode> {
         let some = |names: Vec<String>| (!names.is_empty()).then_some(names);
-        let body = json!({
-            "name": self.name, "roles": self.roles, "namespaces": some(self.namespaces), "lanes": some(self.lanes),
-            "capabilities": some(self.capabilities), "expires_at": self.expires_at,
-        });
-        let reply = Api::new(&self.server)?.post("/v1/admin/tokens", body.to_string()).await?.accepted()?;
+        let body = CreateTokenBody {
+            name: self.name,
+            roles: self.roles.iter().map(|role| role.parse()).collect::<Result<_, _>>()?,
+            namespaces: some(self.namespaces),
+            lanes: some(self.lanes),
+            capabilities: some(self.capabilities),
+            expires_at: self.expires_at,
+        };
+        let Answered { value, bytes } = Api::new(&self.server)?.ask(&Ask::<CreateToken>::with((), body)).await?;
+        let AccessToken { name, token_id, .. } = &value.facts;
         match self.output.output {
-            Output::Json => say_raw(&reply.bytes)?,
-            Output::Ids => say(&text(&reply.json()?["token_id"]))?,
+            Output::Json => say_raw(&bytes)?,
+            Output::Ids => say(&token_id.to_string())?,
             Output::Table => {
-                let answer = reply.json()?;
-                eprintln!(
-                    "{} may act with this token; it is not shown again (id {})",
-                    text(&answer["name"]),
-                    text(&answer["token_id"])
-                );
-                say(&text(&answer["token"]))?;
+                eprintln!("{name} may act with this token; it is not shown again (id {token_id})");
+                say(&value.token)?;
             }
         }
         Ok(ExitCode::SUCCESS)
@@ -107,33 +109,30 @@ struct ListTokens {
 
 impl ListTokens {
     async fn run(self) -> anyhow::Result<ExitCode> {
-        let query = [("limit", "1000".to_owned())];
-        let reply = Api::new(&self.server)?.get("/v1/admin/tokens", &query).await?.accepted()?;
-        if self.output.output == Output::Json {
-            return say_raw(&reply.bytes).map(|()| ExitCode::SUCCESS);
-        }
-        let answer = reply.json()?;
-        for token in answer["items"].as_array().into_iter().flatten() {
-            if self.output.output == Output::Ids {
-                say(&text(&token["token_id"]))?;
-                continue;
-            }
-            let words = |field: &str| match token[field].as_array() {
-                Some(words) => words.iter().map(text).collect::<Vec<_>>().join(","),
-                None => "all".to_owned(),
-            };
-            let ends = token["expires_at"].as_i64().map_or("never".to_owned(), |_| time(&token["expires_at"]));
-            say(&format!(
-                "{}  {:<16} {:<24} namespaces {}  lanes {}  ends {ends}",
-                text(&token["token_id"]),
-                text(&token["name"]),
-                words("roles"),
-                words("namespaces"),
-                words("lanes"),
-            ))?;
+        let query = TokensQuery { limit: Some(1_000), cursor: None };
+        let ask = Ask::<ff_api::tokens::ListTokens>::by((), query);
+        let Answered { value, bytes } = Api::new(&self.server)?.ask(&ask).await?;
+        match self.output.output {
+            Output::Json => say_raw(&bytes)?,
+            Output::Ids => value.items.iter().try_for_each(|token| say(&token.token_id.to_string()))?,
+            Output::Table => value.items.iter().try_for_each(|token| say(&line(token)))?,
         }
         Ok(ExitCode::SUCCESS)
     }
+}
+
+fn line(token: &AccessToken) -> String {
+    let all = |names: &Option<Vec<String>>| names.as_ref().map_or("all".to_owned(), |names| names.join(","));
+    let roles: Vec<&str> = token.roles.iter().map(|role| role.as_str()).collect();
+    format!(
+        "{}  {:<16} {:<24} namespaces {}  lanes {}  ends {}",
+        token.token_id,
+        token.name,
+        roles.join(","),
+        all(&token.namespaces),
+        all(&token.lanes),
+        token.expires_at.map_or("never".to_owned(), moment),
+    )
 }
 
 #[derive(Args)]
@@ -147,7 +146,7 @@ struct Revoke {
 
 impl Revoke {
     async fn run(self) -> anyhow::Result<ExitCode> {
-        Api::new(&self.server)?.delete(&format!("/v1/admin/tokens/{}", segment(&self.id))).await?.accepted()?;
+        Api::new(&self.server)?.ask(&Ask::<RevokeToken>::at(id("a token", &self.id)?)).await?;
         Ok(ExitCode::SUCCESS)
     }
 }
@@ -166,18 +165,16 @@ impl TokenCommand {
 
 impl Reissue {
     async fn run(self) -> anyhow::Result<ExitCode> {
-        let reissue = self;
-        let path = format!("/v1/waitpoints/{}/tokens", segment(&reissue.waitpoint));
-        let body = json!({ "approver": reissue.approver }).to_string();
-        let reply = Api::new(&reissue.server)?.post(&path, body).await?.accepted()?;
-        match reissue.output.output {
-            Output::Json => say_raw(&reply.bytes)?,
-            Output::Ids => say(&text(&reply.json()?["waitpoint_id"]))?,
+        let ask =
+            Ask::<ReissueToken>::with(id("a waitpoint", &self.waitpoint)?, ReissueBody { approver: self.approver });
+        let Answered { value, bytes } = Api::new(&self.server)?.ask(&ask).await?;
+        match self.output.output {
+            Output::Json => say_raw(&bytes)?,
+            Output::Ids => say(&value.waitpoint_id.to_string())?,
             Output::Table => {
-                let answer = reply.json()?;
-                let whom = answer["approver"].as_str().map(|approver| format!(" for {approver}")).unwrap_or_default();
+                let whom = value.approver.map(|approver| format!(" for {approver}")).unwrap_or_default();
                 eprintln!("a new token{whom}; it is not shown again, and the old one is refused");
-                say(&text(&answer["token"]))?;
+                say(value.token.as_str())?;
             }
         }
         Ok(ExitCode::SUCCESS)

@@ -3,8 +3,11 @@
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use ff_api::Ask;
+use ff_api::lanes::NamespaceQuery;
+use ff_api::webhooks::GetWebhookKeys;
 
-use crate::client::{Api, Output, OutputArgs, ServerArgs, say, say_raw, text, time};
+use crate::client::{Answered, Api, Output, OutputArgs, ServerArgs, moment, say, say_raw};
 
 /// What receivers of webhooks need.
 #[derive(Args)]
@@ -38,20 +41,20 @@ impl WebhookCommand {
     /// Prints the key.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         let Verb::Key(Key { namespace, server, output }) = self.verb;
-        let reply = Api::new(&server)?.get("/v1/webhooks/key", &[("namespace", namespace)]).await?.accepted()?;
+        let ask = Ask::<GetWebhookKeys>::by((), NamespaceQuery { namespace: Some(namespace) });
+        let Answered { value, bytes } = Api::new(&server)?.ask(&ask).await?;
         if output.output == Output::Json {
-            say_raw(&reply.bytes)?;
+            say_raw(&bytes)?;
             return Ok(ExitCode::SUCCESS);
         }
-        let answer = reply.json()?;
-        let keys = answer["keys"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let Some((newest, older)) = keys.split_first() else { anyhow::bail!("the server has no key") };
+        let Some((newest, older)) = value.keys.split_first() else { anyhow::bail!("the server has no key") };
         match output.output {
-            Output::Ids => say(&text(&newest["key_id"]))?,
-            Output::Table | Output::Json => say(&text(&newest["key"]))?,
+            Output::Ids => say(&newest.key_id)?,
+            Output::Table | Output::Json => say(&newest.key)?,
         }
         for key in older {
-            eprintln!("the one before it, {}, signs until {} as well", text(&key["key_id"]), time(&key["signs_until"]));
+            let until = key.signs_until.map(moment).unwrap_or_default();
+            eprintln!("the one before it, {}, signs until {until} as well", key.key_id);
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -5,8 +5,11 @@ mod bulk;
 mod executions;
 mod explain;
 mod flows;
+mod fsck;
+mod keys;
 mod quotas;
 mod suspensions;
+mod tokens;
 mod usage;
 mod waitpoints;
 

@@ -26,7 +26,6 @@ use ff_engine::NewExecution;
 use reqwest::{Method, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::http_submissions::Submissions;
@@ -98,18 +97,6 @@ impl Http {
         })
     }
 
-    /// One request; the answer's status and body, or the problem it carries as an error.
-    pub(super) async fn request(
-        &self,
-        method: Method,
-        path: &str,
-        body: Option<&Value>,
-        wait: Duration,
-    ) -> Result<(StatusCode, Vec<u8>), SdkError> {
-        let body = body.map(|body| serde_json::to_vec(body).expect("a JSON value is JSON"));
-        self.send(method, path, body, wait).await
-    }
-
     pub(super) async fn send(
         &self,
         method: Method,
@@ -149,18 +136,6 @@ impl Http {
         let (_, answer) = self.send(method_of(O::METHOD), &path, body, wait).await?;
         read(&path, &answer)
     }
-
-    pub(super) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, SdkError> {
-        let (_, body) = self.request(Method::GET, path, None, Duration::ZERO).await?;
-        read(path, &body)
-    }
-
-    /// Posts a body that holds payloads in their own text.
-    pub(super) async fn post_as<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, SdkError> {
-        let body = serde_json::to_vec(body).expect("a body is JSON");
-        let (_, answer) = self.send(Method::POST, path, Some(body), Duration::ZERO).await?;
-        read(path, &answer)
-    }
 }
 
 fn method_of(method: ff_api::operation::Method) -> Method {
@@ -197,10 +172,6 @@ fn problem(status: StatusCode, body: &[u8]) -> SdkError {
 /// The error behind the problem of an item.
 pub(super) fn of_item(facts: Facts) -> SdkError {
     ff_api::Problem::from(facts).into()
-}
-
-pub(super) fn fence(lease: LeaseRef) -> Value {
-    json!(lease.fence())
 }
 
 /// What became of the renewal of one lease.
@@ -453,6 +424,8 @@ impl Backend for Http {
 #[cfg(test)]
 mod tests {
     use ff_api::workers::HeartbeatAnswer;
+
+    use serde_json::json;
 
     use super::*;
 

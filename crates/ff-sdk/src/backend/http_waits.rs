@@ -3,8 +3,6 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use ff_api::Ask;
 use ff_api::suspensions::{SuspendAnswer, SuspendBody, SuspendTask, WaitpointBody};
 use ff_api::waitpoints::{
@@ -19,19 +17,9 @@ use uuid::Uuid;
 
 use super::http::Http;
 use super::waits::invalid_token;
-use super::{LeaseRef, Suspended, Suspending, Waits, is_json};
+use super::{LeaseRef, Suspended, Suspending, Waits};
 use crate::SdkError;
 use crate::waits::{ResumeSignal, Signal, SignalOutcome, Suspension, unexpected};
-
-/// Bytes as a field and its encoding. JSON keeps the text it has, anything else is base64.
-pub(super) fn shown(bytes: &[u8]) -> (Box<RawValue>, &'static str) {
-    let json = std::str::from_utf8(bytes).ok().filter(|_| is_json(bytes));
-    if let Some(json) = json.and_then(|text| RawValue::from_string(text.to_owned()).ok()) {
-        return (json, "json");
-    }
-    let text = format!("\"{}\"", STANDARD.encode(bytes));
-    (RawValue::from_string(text).expect("base64 in quotes is JSON"), "base64")
-}
 
 /// The bytes of a field and its encoding.
 pub(super) fn bytes(
@@ -41,22 +29,6 @@ pub(super) fn bytes(
 ) -> Result<Option<Vec<u8>>, SdkError> {
     let read = Payload::read(field, value, encoding);
     Ok(read.map_err(|error| unexpected(&format!("a payload: {error}")))?.map(|payload| payload.bytes))
-}
-
-/// The bytes of a field and its encoding. A field that is null and has an encoding is the JSON value null.
-pub(super) fn taken(
-    field: &str,
-    value: Option<&RawValue>,
-    encoding: Option<&str>,
-) -> Result<Option<Vec<u8>>, SdkError> {
-    match (value, encoding) {
-        (None, encoding) => Ok(encoding.map(|_| b"null".to_vec())),
-        (Some(value), Some("base64")) => {
-            let decoded = serde_json::from_str::<String>(value.get()).ok().and_then(|text| STANDARD.decode(text).ok());
-            decoded.map(Some).ok_or_else(|| unexpected(&format!("a {field} that is not base64")))
-        }
-        (Some(value), _) => Ok(Some(value.get().as_bytes().to_vec())),
-    }
 }
 
 /// A waitpoint to open.
@@ -227,12 +199,12 @@ mod tests {
             (&[0, 159], "base64"),
         ];
         for (bytes, expected) in table {
-            let (value, encoding) = shown(bytes);
-            assert_eq!(encoding, *expected, "{bytes:?}");
+            let (value, encoding) = Payload::of(bytes.to_vec()).written();
+            assert_eq!(encoding.as_str(), *expected, "{bytes:?}");
             // A reader takes null for nothing and goes by the encoding.
             let value = Some(value).filter(|value| value.get() != "null");
-            assert_eq!(taken("payload", value.as_deref(), Some(encoding)).unwrap().as_deref(), Some(*bytes));
+            assert_eq!(super::bytes("payload", value.as_deref(), Some(encoding)).unwrap().as_deref(), Some(*bytes));
         }
-        assert_eq!(taken("payload", None, None).unwrap(), None);
+        assert_eq!(super::bytes("payload", None, None).unwrap(), None);
     }
 }

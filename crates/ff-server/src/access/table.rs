@@ -1,6 +1,6 @@
 //! Every route and who may ask it. A route that is not in this table is refused to everybody.
 
-use ff_api::access::{FOLLOW, KNOWN, LOOK, PUT_IN, RULE, STEER, WORK};
+use ff_api::access::{KNOWN, PUT_IN};
 use ff_script::generated::Role;
 
 use Role::Metrics;
@@ -20,23 +20,6 @@ const ROUTES: &[(&str, &str, Access)] = &[
     ("GET", "/docs/page.js", Access::Open),
     // Executions.
     ("POST", "/v1/executions:batch", PUT_IN),
-    ("GET", "/v1/executions/{id}/attempts/{n}/stream", FOLLOW),
-    ("GET", "/v1/executions/{id}/attempts/{n}/stream/summary", FOLLOW),
-    ("GET", "/v1/executions/{id}/stream", FOLLOW),
-    ("GET", "/v1/executions/{id}/stream/summary", FOLLOW),
-    ("POST", "/v1/tasks/{id}/frames", WORK),
-    // Everything at once.
-    ("GET", "/v1/events", LOOK),
-    ("GET", "/v1/stats", LOOK),
-    ("GET", "/v1/capabilities", LOOK),
-    ("GET", "/v1/webhooks/key", STEER),
-    ("GET", "/v1/admin/keys", RULE),
-    ("POST", "/v1/admin/keys/rotate", RULE),
-    ("POST", "/v1/admin/keys/{key}/revoke", RULE),
-    ("GET", "/v1/admin/tokens", RULE),
-    ("POST", "/v1/admin/tokens", RULE),
-    ("DELETE", "/v1/admin/tokens/{token}", RULE),
-    ("POST", "/v1/admin/fsck", RULE),
 ];
 
 /// Method, path and access of every route.

@@ -12,7 +12,6 @@ use axum::handler::Handler;
 use axum::routing::{MethodFilter, on};
 use bytes::Bytes;
 use ff_api::operation::{Describe, Method};
-pub use ff_api::vocabulary;
 use ff_engine::{Handle, Service};
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -8,65 +8,31 @@ use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use ff_api::parts::LastEventId;
+use ff_api::events::{Event, EventsQuery, ReadEvents};
 use ff_core::types::{ExecutionId, FlowId, TimestampMs};
 use ff_engine::{Cursor, Delivered, Feed, FeedFilter};
 use ff_script::Route;
 use ff_script::generated::{NextDue, NextDueReply};
 use futures::stream;
-use serde::Deserialize;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use utoipa::IntoParams;
-use utoipa_axum::routes;
 
 use crate::access::Caller;
 use crate::app::App;
-use crate::form::{Form, ServerSentEvent};
+use crate::form::Form;
 use crate::metrics::Held;
-use crate::openapi::{Described, vocabulary};
+use crate::openapi::Described;
 use crate::problem::{Answer, Problem};
-use crate::query::{Query, number};
-use crate::shape::event::EventShape;
+use crate::query::Query;
 
 pub fn routes() -> Described {
-    Described::new().with(routes!(events)).showing::<EventShape>()
-}
-
-#[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-struct EventsQuery {
-    /// A cursor, `start` or `now`, which is meant unless said.
-    after: Option<String>,
-    /// Types apart by commas; `execution.*` stands for all that begin so.
-    types: Option<String>,
-    #[param(value_type = Option<vocabulary::Namespace>)]
-    namespace: Option<String>,
-    #[param(value_type = Option<vocabulary::LaneName>)]
-    lane: Option<String>,
-    #[param(value_type = Option<vocabulary::Kind>)]
-    kind: Option<String>,
-    /// `key:value`.
-    #[param(pattern = ":")]
-    tag: Option<String>,
-    #[param(value_type = Option<FlowId>)]
-    flow_id: Option<String>,
-    #[param(value_type = Option<ExecutionId>)]
-    execution_id: Option<String>,
-    worker: Option<String>,
-    /// The stream ends after this many.
-    #[param(value_type = Option<i64>, minimum = 1, maximum = 9_007_199_254_740_991_i64)]
-    limit: Option<String>,
-    /// `false` ends the stream once everything that has happened was written.
-    #[param(value_type = Option<bool>)]
-    follow: Option<String>,
+    Described::new().serving::<ReadEvents, _>(events)
 }
 
 /// What the feed's own filter does not know.
 struct Further {
     execution_id: Option<ExecutionId>,
-    flow_id: Option<String>,
+    flow_id: Option<FlowId>,
     worker: Option<String>,
 }
 
@@ -74,19 +40,11 @@ impl Further {
     fn wants(&self, delivered: &Delivered) -> bool {
         let event = &delivered.event;
         self.execution_id.is_none_or(|id| event.execution_id == Some(id))
-            && self.flow_id.as_ref().is_none_or(|flow| event.flow_id.is_some_and(|id| id.to_string() == *flow))
+            && self.flow_id.is_none_or(|flow| event.flow_id == Some(flow))
             && self.worker.as_ref().is_none_or(|worker| event.worker_instance.as_ref() == Some(worker))
     }
 }
 
-/// Everything that happened after a cursor, as server-sent events or, when accepted, NDJSON.
-#[utoipa::path(
-    get,
-    path = "/v1/events",
-    params(EventsQuery, LastEventId),
-    responses((status = 200, content((ServerSentEvent = "text/event-stream"), (String = "application/x-ndjson")))),
-    extensions(("x-ff-codes" = json!("cursor_expired")), ("x-ff-item" = json!("EventShape"))),
-)]
 async fn events(
     State(app): State<App>,
     caller: Caller,
@@ -102,10 +60,6 @@ async fn events(
             Some((key.to_owned(), value.to_owned()))
         }
     };
-    let execution_id = match query.execution_id {
-        None => None,
-        Some(id) => Some(id.parse().map_err(|_| Problem::invalid("execution_id", "must be a UUID"))?),
-    };
     let filter = FeedFilter {
         namespace: caller.namespace(query.namespace)?,
         lane: caller.lane(query.lane)?,
@@ -116,23 +70,19 @@ async fn events(
             .map(|types| types.split(',').map(|one| one.trim().trim_end_matches('*').to_owned()).collect())
             .unwrap_or_default(),
     };
-    let left = match number("limit", query.limit.as_deref())? {
+    let left = match query.limit {
         None => u64::MAX,
         Some(limit) => u64::try_from(limit)
             .ok()
             .filter(|limit| *limit > 0)
             .ok_or_else(|| Problem::invalid("limit", "must be at least 1"))?,
     };
-    let follow = match query.follow.as_deref() {
-        None | Some("true") => true,
-        Some("false") => false,
-        Some(_) => return Err(Problem::invalid("follow", "must be true or false")),
-    };
+    let follow = query.follow.unwrap_or(true);
     let form = Form::accepted(&headers);
     let mut feed = app.engine.feed(filter, cursor);
     // The first look happens before the answer begins, so that a cursor that is too old is a problem and no stream.
     let first = feed.next(Duration::ZERO).await?;
-    let further = Further { execution_id, flow_id: query.flow_id, worker: query.worker };
+    let further = Further { execution_id: query.execution_id, flow_id: query.flow_id, worker: query.worker };
     let first = Some(first);
     let (stop, spoke, _open) = (app.stop.clone(), Instant::now(), app.metrics.process.stream());
     let keep_alive = app.times.keep_alive;
@@ -235,7 +185,7 @@ impl Reader {
                 continue;
             }
             self.left -= 1;
-            let event = EventShape::from(one);
+            let event = Event::new(one.event, one.cursor.to_string());
             let json = serde_json::to_string(&event).expect("texts and numbers become JSON");
             match self.form {
                 Form::Sse => text.push_str(&format!("id: {}\nevent: {}\ndata: {json}\n\n", event.cursor, event.r#type)),

@@ -5,77 +5,28 @@ use std::collections::BTreeMap;
 use axum::Json;
 use axum::extract::State;
 use ff_api::lanes::LaneCounts;
+use ff_api::server::{
+    GetCapabilities, GetStats, LaneStats, ServerCapabilities, ServerLibrary, ServerLimits, ServerStore, Stats,
+};
 use ff_script::Route;
-use ff_script::generated::{Library, LibraryReply, PartitionStatsReply, Worker};
-use serde::Serialize;
-use utoipa::ToSchema;
-use utoipa_axum::routes;
+use ff_script::generated::{Library, LibraryReply, PartitionStatsReply, Worker, WorkerState};
 
 use crate::access::Caller;
 use crate::app::{App, JsonAnswer};
 use crate::openapi::Described;
 use crate::problem::Answer;
 
+/// What this server serves.
+const FEATURES: [&str; 10] =
+    ["executions", "flows", "waitpoints", "streams", "budgets", "quotas", "lanes", "workers", "events", "tokens"];
+
 pub fn routes() -> Described {
-    Described::new().with(routes!(stats)).with(routes!(capabilities))
+    Described::new().serving::<GetStats, _>(stats).serving::<GetCapabilities, _>(capabilities)
 }
 
-/// What the caller's token covers; what is known of the whole store only is null unless the token covers it all.
-#[derive(Serialize, ToSchema)]
-struct Stats {
-    executions: i64,
-    partitions: usize,
-    counts: LaneCounts,
-    lanes: Vec<LaneStats>,
-    workers: WorkerStats,
-    timers: Option<i64>,
-    next_timer_at: Option<i64>,
-    events: Option<i64>,
-    outbox: Option<i64>,
-    stuck: Option<i64>,
-    flows: Option<i64>,
-    /// Flows that still owe their members a cancel, and how many members that is.
-    cancel_backlog: Option<i64>,
-    pending_cancels: Option<i64>,
-}
-
-#[derive(Serialize, ToSchema)]
-struct LaneStats {
-    namespace: String,
-    lane: String,
-    counts: LaneCounts,
-}
-
-#[derive(Default, Serialize, ToSchema)]
-struct WorkerStats {
-    live: usize,
-    draining: usize,
-    slots: i64,
-}
-
-/// How much the store holds, by lane and state.
-#[utoipa::path(
-    get,
-    path = "/v1/stats",
-    responses((status = 200, body = Stats)),
-)]
 async fn stats(State(app): State<App>, caller: Caller) -> JsonAnswer<Stats> {
     let partitions = app.operations.stats().await?;
-    let mut sum = Stats {
-        executions: 0,
-        partitions: partitions.len(),
-        counts: LaneCounts::default(),
-        lanes: Vec::new(),
-        workers: WorkerStats::default(),
-        timers: None,
-        next_timer_at: None,
-        events: None,
-        outbox: None,
-        stuck: None,
-        flows: None,
-        cancel_backlog: None,
-        pending_cancels: None,
-    };
+    let mut sum = Stats { partitions: partitions.len(), ..Stats::default() };
     let add = |to: &mut Option<i64>, count: i64| *to = Some(to.unwrap_or(0) + count);
     let mut by_lane: BTreeMap<(String, String), LaneCounts> = BTreeMap::new();
     for partition in partitions {
@@ -114,8 +65,8 @@ async fn stats(State(app): State<App>, caller: Caller) -> JsonAnswer<Stats> {
     }
     sum.lanes = by_lane.into_iter().map(|((namespace, lane), counts)| LaneStats { namespace, lane, counts }).collect();
     for worker in seen_workers(&app, &caller).await? {
-        match worker.state.as_str() {
-            "draining" => sum.workers.draining += 1,
+        match worker.state {
+            WorkerState::Draining => sum.workers.draining += 1,
             _ => sum.workers.live += 1,
         }
         sum.workers.slots += worker.slots;
@@ -130,54 +81,7 @@ async fn seen_workers(app: &App, caller: &Caller) -> Answer<Vec<Worker>> {
     Ok(workers)
 }
 
-#[derive(Serialize, ToSchema)]
-#[schema(as = ServerCapabilities)]
-struct Capabilities {
-    version: &'static str,
-    library: LibraryShape,
-    store: StoreShape,
-    authentication: &'static str,
-    features: &'static [&'static str],
-    limits: Limits,
-    /// How many of the live workers that the caller's token covers have each capability.
-    worker_capabilities: BTreeMap<String, usize>,
-}
-
-#[derive(Serialize, ToSchema)]
-#[schema(as = ServerLibrary)]
-struct LibraryShape {
-    number: i64,
-    hash: String,
-}
-
-#[derive(Serialize, ToSchema)]
-#[schema(as = ServerStore)]
-struct StoreShape {
-    kind: &'static str,
-    durability: String,
-    loss_window: String,
-    partitions: u16,
-}
-
-#[derive(Serialize, ToSchema)]
-#[schema(as = ServerLimits)]
-struct Limits {
-    input_bytes: usize,
-    result_bytes: usize,
-    reason_bytes: usize,
-    batch_items: usize,
-    claim_max: usize,
-    wait_ms: usize,
-    list_limit: usize,
-}
-
-/// What this server can do: versions, store, features, limits.
-#[utoipa::path(
-    get,
-    path = "/v1/capabilities",
-    responses((status = 200, body = Capabilities)),
-)]
-async fn capabilities(State(app): State<App>, caller: Caller) -> JsonAnswer<Capabilities> {
+async fn capabilities(State(app): State<App>, caller: Caller) -> JsonAnswer<ServerCapabilities> {
     let client = app.operations.client();
     let LibraryReply::Library { hash, number } = client.call(Route::Fleet, &Library {}).await?;
     let facts = client.host().facts();
@@ -185,29 +89,18 @@ async fn capabilities(State(app): State<App>, caller: Caller) -> JsonAnswer<Capa
     for token in seen_workers(&app, &caller).await?.into_iter().flat_map(|worker| worker.capabilities) {
         *worker_capabilities.entry(token).or_insert(0) += 1;
     }
-    Ok(Json(Capabilities {
-        version: env!("CARGO_PKG_VERSION"),
-        library: LibraryShape { number, hash },
-        store: StoreShape {
-            kind: facts.kind,
+    Ok(Json(ServerCapabilities {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        library: ServerLibrary { number, hash },
+        store: ServerStore {
+            kind: facts.kind.to_owned(),
             durability: facts.durability,
             loss_window: facts.loss_window,
             partitions: client.partitions().executions,
         },
-        authentication: app.guard.authentication(),
-        features: &[
-            "executions",
-            "flows",
-            "waitpoints",
-            "streams",
-            "budgets",
-            "quotas",
-            "lanes",
-            "workers",
-            "events",
-            "tokens",
-        ],
-        limits: Limits {
+        authentication: app.guard.authentication().to_owned(),
+        features: FEATURES.map(str::to_owned).to_vec(),
+        limits: ServerLimits {
             input_bytes: crate::payload::PAYLOAD_MAX,
             result_bytes: crate::payload::PAYLOAD_MAX,
             reason_bytes: ff_core::limits::REASON_BYTES_MAX,

@@ -4,71 +4,39 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
+use ff_api::Payload;
+use ff_api::streams::{Frame, GetAttemptSummary, GetSummary, ReadStream, StreamPage, StreamQuery, StreamSummary};
 use ff_core::types::ExecutionId;
-use ff_engine::{FrameRange, StreamPage};
-use ff_script::generated::{AttemptState, ReadSummary, ReadSummaryReply};
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
-use utoipa::{IntoParams, ToSchema};
-use utoipa_axum::routes;
+use ff_engine::FrameRange;
+use ff_script::generated::{ReadSummary, ReadSummaryReply};
 
 use crate::app::{App, Id, JsonAnswer, Number};
-use crate::openapi::{Described, vocabulary};
-use crate::payload;
+use crate::openapi::Described;
 use crate::problem::{Answer, Problem};
-use crate::query::{Query, number};
-use crate::shape::frame::FrameShape;
+use crate::query::Query;
 
 const BLOCK_MAX_MS: i64 = 30_000;
 const LIMIT_MAX: i64 = ff_core::limits::STREAM_READ_MAX;
 
 pub fn routes() -> Described {
-    Described::new().with(routes!(read)).with(routes!(attempt_summary)).with(routes!(latest_summary))
+    Described::new()
+        .serving::<ReadStream, _>(read)
+        .serving::<GetAttemptSummary, _>(attempt_summary)
+        .serving::<GetSummary, _>(latest_summary)
 }
 
-#[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-struct ReadQuery {
-    after: Option<String>,
-    #[param(value_type = Option<i64>, minimum = 1, maximum = 10_000)]
-    limit: Option<String>,
-    #[param(value_type = Option<i64>, minimum = 0, maximum = 30_000)]
-    block_ms: Option<String>,
-}
-
-#[derive(Serialize, ToSchema)]
-#[schema(as = StreamPage)]
-struct StreamShape {
-    frames: Vec<FrameShape>,
-    /// Where to go on.
-    next: String,
-    /// Set once everything up to the end was read.
-    closed_at: Option<i64>,
-    #[schema(value_type = Option<AttemptState>)]
-    closed_reason: Option<&'static str>,
-}
-
-/// Frames after a cursor; waits for the first of them when asked to.
-#[utoipa::path(
-    get,
-    path = "/v1/executions/{id}/attempts/{n}/stream",
-    params(Id, Number, ReadQuery),
-    responses((status = 200, body = StreamShape)),
-    extensions(("x-ff-codes" = json!("execution_not_found attempt_not_found"))),
-)]
 async fn read(
     State(app): State<App>,
     Id(id): Id,
     Number(attempt): Number,
-    Query(query): Query<ReadQuery>,
-) -> JsonAnswer<StreamShape> {
+    Query(query): Query<StreamQuery>,
+) -> JsonAnswer<StreamPage> {
     let after = after(query.after.as_deref())?;
-    let limit = number("limit", query.limit.as_deref())?.unwrap_or(100);
+    let limit = query.limit.unwrap_or(100);
     if !(1..=LIMIT_MAX).contains(&limit) {
         return Err(Problem::invalid("limit", format!("must be in 1..={LIMIT_MAX}, got {limit}")));
     }
-    let block_ms = number("block_ms", query.block_ms.as_deref())?.unwrap_or(0);
+    let block_ms = query.block_ms.unwrap_or(0);
     if !(0..=BLOCK_MAX_MS).contains(&block_ms) {
         return Err(Problem::invalid("block_ms", format!("must be in 0..={BLOCK_MAX_MS}, got {block_ms}")));
     }
@@ -85,10 +53,11 @@ async fn read(
             () = app.stop.cancelled() => streams.read(id, Some(attempt), range(), limit).await,
         }
     };
-    let StreamPage { frames, closed, .. } = page.map_err(|error| Problem::from(error).about(id))?;
+    let ff_engine::StreamPage { frames, closed, .. } = page.map_err(|error| Problem::from(error).about(id))?;
     let next = frames.last().map(|frame| frame.id.clone()).or(after).unwrap_or_else(|| "start".to_owned());
-    let (closed_at, closed_reason) = closed.map(|(at, reason)| (at, reason.as_str())).unzip();
-    Ok(Json(StreamShape { frames: frames.into_iter().map(FrameShape::from).collect(), next, closed_at, closed_reason }))
+    let (closed_at, closed_reason) = closed.unzip();
+    let frames = frames.into_iter().map(Frame::from).collect();
+    Ok(Json(StreamPage { frames, next, closed_at, closed_reason }))
 }
 
 /// A cursor: `start`, the id of a frame, or a time, which stands behind every frame of that millisecond.
@@ -104,48 +73,21 @@ fn after(text: Option<&str>) -> Answer<Option<String>> {
     }
 }
 
-#[derive(Serialize, ToSchema)]
-#[schema(as = StreamSummary)]
-struct SummaryShape {
-    execution_id: ExecutionId,
-    attempt_index: Option<i64>,
-    /// The folded document; null when no summary was written.
-    #[schema(value_type = vocabulary::Payload, required = false)]
-    document: Option<Box<RawValue>>,
-    version: i64,
-}
-
-/// The folded summary of an attempt's stream.
-#[utoipa::path(
-    get,
-    path = "/v1/executions/{id}/attempts/{n}/stream/summary",
-    params(Id, Number),
-    responses((status = 200, body = SummaryShape)),
-    extensions(("x-ff-codes" = json!("execution_not_found attempt_not_found"))),
-)]
-async fn attempt_summary(State(app): State<App>, Id(id): Id, Number(n): Number) -> JsonAnswer<SummaryShape> {
+async fn attempt_summary(State(app): State<App>, Id(id): Id, Number(n): Number) -> JsonAnswer<StreamSummary> {
     summary(&app, id, Some(n)).await
 }
 
-/// The folded summary of the latest attempt's stream.
-#[utoipa::path(
-    get,
-    path = "/v1/executions/{id}/stream/summary",
-    params(Id),
-    responses((status = 200, body = SummaryShape)),
-    extensions(("x-ff-codes" = json!("execution_not_found attempt_not_found"))),
-)]
-async fn latest_summary(State(app): State<App>, Id(id): Id) -> JsonAnswer<SummaryShape> {
+async fn latest_summary(State(app): State<App>, Id(id): Id) -> JsonAnswer<StreamSummary> {
     summary(&app, id, None).await
 }
 
-async fn summary(app: &App, id: ExecutionId, attempt: Option<u32>) -> JsonAnswer<SummaryShape> {
+async fn summary(app: &App, id: ExecutionId, attempt: Option<u32>) -> JsonAnswer<StreamSummary> {
     let client = app.operations.client();
     let call = ReadSummary { attempt_index: attempt.map(i64::from), execution_id: id };
     let reply = client.call(client.route_of(&id), &call).await.map_err(|error| Problem::from(error).about(id))?;
     let ReadSummaryReply::Summary { document, version, attempt_index } = reply;
-    let document = document.map(|document| payload::shown(&document.0, "json").0);
-    Ok(Json(SummaryShape { execution_id: id, attempt_index, document, version }))
+    let document = document.map(|document| Payload::stored(document.0, "json").written().0);
+    Ok(Json(StreamSummary { execution_id: id, attempt_index, document, version }))
 }
 
 #[cfg(test)]

@@ -7,29 +7,19 @@ use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use ff_api::parts::LastEventId;
+use ff_api::streams::{TailQuery, TailStream};
 use ff_engine::MergedCursor;
 use futures::stream;
-use serde::Deserialize;
-use utoipa::IntoParams;
-use utoipa_axum::routes;
 
 use crate::app::{App, Id};
-use crate::form::{Form, ServerSentEvent};
+use crate::form::Form;
 use crate::openapi::Described;
 use crate::problem::{Answer, Problem};
 use crate::query::Query;
-use crate::tails::{Line, Piece};
+use crate::tails::Piece;
 
 pub fn routes() -> Described {
-    Described::new().with(routes!(tail)).showing::<Line>()
-}
-
-#[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-struct TailQuery {
-    after: Option<String>,
+    Described::new().serving::<TailStream, _>(tail)
 }
 
 /// Where a reader stands.
@@ -39,14 +29,6 @@ enum Reader {
     Done,
 }
 
-/// The frames of all attempts in one stream, as server-sent events or, when accepted, NDJSON; it ends with the execution.
-#[utoipa::path(
-    get,
-    path = "/v1/executions/{id}/stream",
-    params(Id, TailQuery, LastEventId),
-    responses((status = 200, content((ServerSentEvent = "text/event-stream"), (String = "application/x-ndjson")))),
-    extensions(("x-ff-codes" = json!("execution_not_found")), ("x-ff-item" = json!("StreamLine"))),
-)]
 async fn tail(
     State(app): State<App>,
     Id(id): Id,

@@ -1,7 +1,5 @@
 //! What the API shows: one file per thing, each a plain struct that becomes JSON.
 
-pub mod event;
-pub mod frame;
 pub mod suspension;
 
 pub use ff_api::Listed;

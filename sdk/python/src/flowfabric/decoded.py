@@ -46,19 +46,29 @@ class Child:
 class Event:
     """An event as readers get it."""
 
+    #: When.
     at: int
     #: Where a reader that has seen it goes on.
     cursor: str
-    data: Dict[str, wire.Data]
+    #: What else is known of it.
+    data: Dict[str, wire.EventData]
     #: What happened, in the past tense.
     type: str
+    #: The attempt by its index, counted from 0.
     attempt_index: Optional[int] = None
+    #: The execution it happened to.
     execution_id: Optional[str] = None
+    #: The flow it happened to, or its execution's.
     flow_id: Optional[str] = None
+    #: The kind of the execution or the flow.
     kind: Optional[str] = None
+    #: The lane it happened in.
     lane: Optional[str] = None
+    #: The namespace it happened in.
     namespace: Optional[str] = None
+    #: The tags of the execution.
     tags: Dict[str, str] = dataclasses.field(default_factory=dict)
+    #: The worker it happened at.
     worker_instance: Optional[str] = None
 
     @classmethod
@@ -124,20 +134,31 @@ class Failure:
 
 @dataclasses.dataclass(frozen=True)
 class Frame:
-    """One line of the stream."""
+    """One line of the stream of all attempts."""
 
     #: Where a reader that has seen it goes on.
     cursor: str
-    event: str
+    #: What it says.
+    event: wire.StreamEvent
+    #: When it was written.
     at: Optional[int] = None
+    #: When it ended.
     closed_at: Optional[int] = None
-    closed_reason: Optional[str] = None
+    #: How it ended.
+    closed_reason: Optional[wire.AttemptState] = None
+    #: What belongs together.
     correlation_id: Optional[str] = None
+    #: Where a reader that has seen it goes on.
     id: Optional[str] = None
+    #: How it is kept.
     mode: Optional[wire.FrameMode] = None
+    #: What it says.
     payload: Any = None
+    #: Its number in the attempt, counted from 0.
     sequence: Optional[int] = None
+    #: What it is.
     type: Optional[str] = None
+    #: The attempt by its index.
     attempt_index: Optional[int] = None
 
     @classmethod

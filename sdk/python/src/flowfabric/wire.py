@@ -14,17 +14,26 @@ Role = Literal["read", "submit", "signal", "worker", "operator", "admin", "metri
 
 
 class AccessToken(TypedDict):
-    """Who may act by a token."""
+    """What the bearer of a token may do."""
 
     capabilities: NotRequired[Optional[List[str]]]
+    """The capabilities its workers may have; all when absent."""
     created_at: int
+    """When it was made."""
     created_by: str
+    """The actor that made it."""
     expires_at: NotRequired[Optional[int]]
+    """When it ends by itself."""
     lanes: NotRequired[Optional[List[str]]]
+    """The lanes it is for; all when absent."""
     name: str
+    """The actor of what is done with it."""
     namespaces: NotRequired[Optional[List[str]]]
+    """The namespaces it is for; all when absent."""
     roles: List[Role]
+    """What its bearer may do."""
     token_id: str
+    """Names the token; it is no secret."""
 
 
 class AccessTokenPage(TypedDict):
@@ -316,10 +325,16 @@ class AddedMembers(TypedDict):
 
 
 class AppendedFrames(TypedDict):
+    """What an append wrote."""
+
     execution_id: str
+    """The task's execution."""
     ids: List[str]
+    """The id of each frame, in order."""
     next_sequence: int
+    """The number the next frame of the attempt gets."""
     replayed: bool
+    """The same call had been made before; nothing was written twice."""
 
 
 class ApproverState(TypedDict):
@@ -1372,12 +1387,20 @@ class CreateQuotaBody(TypedDict):
 
 
 class CreateTokenBody(TypedDict):
+    """A token to make."""
+
     capabilities: NotRequired[Optional[Sequence[str]]]
+    """The capabilities its workers may have; all when absent."""
     expires_at: NotRequired[Optional[int]]
+    """When it ends by itself."""
     lanes: NotRequired[Optional[Sequence[str]]]
+    """The lanes it is for; all when absent."""
     name: str
+    """The actor of what is done with it."""
     namespaces: NotRequired[Optional[Sequence[str]]]
+    """The namespaces it is for; all when absent."""
     roles: Sequence[Role]
+    """What its bearer may do."""
 
 
 class CreateWaitpointBody(TypedDict):
@@ -1403,10 +1426,7 @@ class CreatedToken(AccessToken):
     """A new token; it is not told again."""
 
     token: str
-
-
-#: What an event says of one thing: a text, a number or a truth.
-Data = Union[str, int, bool]
+    """A secret: the token itself."""
 
 
 class DelayBody(TypedDict):
@@ -1487,36 +1507,56 @@ Edge = TypedDict(
 )
 
 
+#: What an event says of one thing.
+EventData = Union[str, int, bool]
+
+
 class Event(TypedDict):
     """An event as readers get it."""
 
     at: int
+    """When."""
     attempt_index: NotRequired[Optional[int]]
+    """The attempt by its index, counted from 0."""
     cursor: str
     """Where a reader that has seen it goes on."""
-    data: Dict[str, Data]
+    data: Dict[str, EventData]
+    """What else is known of it."""
     execution_id: NotRequired[Optional[str]]
+    """The execution it happened to."""
     flow_id: NotRequired[Optional[str]]
+    """The flow it happened to, or its execution's."""
     kind: NotRequired[Optional[str]]
+    """The kind of the execution or the flow."""
     lane: NotRequired[Optional[str]]
+    """The lane it happened in."""
     namespace: NotRequired[Optional[str]]
+    """The namespace it happened in."""
     tags: NotRequired[Dict[str, str]]
+    """The tags of the execution."""
     type: str
     """What happened, in the past tense."""
     worker_instance: NotRequired[Optional[str]]
+    """The worker it happened at."""
 
 
 class EventFilter(TypedDict):
     """Parameters of `GET /v1/events` as keyword arguments."""
 
     namespace: NotRequired[Optional[str]]
+    """Those of a namespace."""
     lane: NotRequired[Optional[str]]
+    """Those of a lane."""
     kind: NotRequired[Optional[str]]
+    """Those of a kind."""
     tag: NotRequired[Optional[str]]
     """`key:value`."""
     flow_id: NotRequired[Optional[str]]
+    """Those of a flow."""
     execution_id: NotRequired[Optional[str]]
+    """Those of an execution."""
     worker: NotRequired[Optional[str]]
+    """Those of a worker's instance."""
 
 
 class Lease(TypedDict):
@@ -2294,49 +2334,82 @@ class Frame(TypedDict):
     """A frame as readers get it."""
 
     at: int
+    """When it was written."""
     correlation_id: NotRequired[Optional[str]]
+    """What belongs together."""
     id: str
+    """Where a reader that has seen it goes on."""
     mode: FrameMode
+    """How it is kept."""
     payload: NotRequired[Any]
+    """What it says."""
     payload_encoding: NotRequired[Optional[Encoding]]
+    """How `payload` carries its bytes."""
     sequence: int
+    """Its number in the attempt, counted from 0."""
     type: str
+    """What it is."""
 
 
 class FrameBody(TypedDict):
+    """A frame to write."""
+
     correlation_id: NotRequired[Optional[str]]
+    """What belongs together."""
     mode: NotRequired[Optional[FrameMode]]
+    """How it is kept; the default is `durable`."""
     payload: NotRequired[Any]
+    """What it says."""
     type: str
+    """What it is."""
 
 
 class FramesBody(TypedDict):
+    """Frames to write, in order."""
+
     fence: Fence
+    """The fence of the lease."""
     first_sequence: NotRequired[Optional[int]]
+    """The number of the first of them; what is there already is not written again."""
     frames: Sequence[FrameBody]
+    """The frames."""
     request_id: NotRequired[Optional[str]]
+    """The same id writes the same frames once."""
 
 
 class FsckBody(TypedDict):
+    """How to check."""
+
     repair: NotRequired[Optional[bool]]
+    """`true` mends what has one right answer."""
 
 
 class FsckFinding(TypedDict):
+    """An invariant that does not hold."""
+
     invariant: int
+    """Its number."""
     key: str
+    """The key it does not hold for."""
     problem: str
+    """What is wrong."""
     repaired: bool
+    """It was mended."""
 
 
 class FsckReport(TypedDict):
     """What was found."""
 
     clean: bool
+    """Every invariant holds."""
     executions: int
+    """How many executions were looked at."""
     findings: List[FsckFinding]
+    """What does not hold."""
     foreign: List[str]
     """Keys that begin like ours and belong to no partition of this store."""
     keys: int
+    """How many keys were looked at."""
 
 
 class Grant(TypedDict):
@@ -2474,16 +2547,22 @@ class SigningKey(TypedDict):
     """A key by its name."""
 
     accepted_until: NotRequired[Optional[int]]
+    """Until when its tokens are accepted; null without an end."""
     key_id: str
+    """Its name."""
     made_at: int
+    """When it was made."""
     signs: bool
     """Signs new tokens; the others are only accepted."""
 
 
 class KeysChanged(TypedDict):
+    """The keys after a change."""
+
     key_id: str
     """The key that signs now."""
     keys: List[SigningKey]
+    """Every key, the one that signs first."""
 
 
 class LaneDefinition(TypedDict):
@@ -2702,9 +2781,14 @@ LaneReasonOf = Union[LaneReasonOfRequires, LaneReasonOfQuotaId, LaneReasonOfBudg
 
 
 class LaneStats(TypedDict):
+    """How many executions of a lane are in which state."""
+
     counts: LaneCounts
+    """Its counts."""
     lane: str
+    """The lane."""
     namespace: str
+    """The lane's namespace."""
 
 
 class LeaveBody(TypedDict):
@@ -3167,7 +3251,10 @@ class RevokeBody(TypedDict):
 
 
 class RotateBody(TypedDict):
+    """How long tokens of the old key are still accepted."""
+
     grace_ms: NotRequired[Optional[int]]
+    """The default is a day."""
 
 
 class SealBody(TypedDict):
@@ -3175,34 +3262,61 @@ class SealBody(TypedDict):
 
 
 class ServerLibrary(TypedDict):
+    """The library in a store."""
+
     hash: str
+    """The digest of its text."""
     number: int
+    """Its number: later ones are higher."""
 
 
 class ServerLimits(TypedDict):
+    """The bounds of requests."""
+
     batch_items: int
+    """The most submissions of a batch."""
     claim_max: int
+    """The most tasks of one claim."""
     input_bytes: int
+    """The largest input."""
     list_limit: int
+    """The longest page of a list."""
     reason_bytes: int
+    """The longest reason."""
     result_bytes: int
+    """The largest result."""
     wait_ms: int
+    """The longest long poll."""
 
 
 class ServerStore(TypedDict):
+    """A server's store."""
+
     durability: str
+    """When what was acknowledged is on disk."""
     kind: str
+    """What it is."""
     loss_window: str
+    """How much of it a crash may lose."""
     partitions: int
+    """How many partitions hold executions."""
 
 
 class ServerCapabilities(TypedDict):
+    """What a server can do."""
+
     authentication: str
+    """Which credentials it asks for."""
     features: List[str]
+    """What it serves."""
     library: ServerLibrary
+    """The library in its store."""
     limits: ServerLimits
+    """The bounds of requests."""
     store: ServerStore
+    """Its store."""
     version: str
+    """The server's version."""
     worker_capabilities: Dict[str, int]
     """How many of the live workers that the caller's token covers have each capability."""
 
@@ -3318,72 +3432,121 @@ class Spawned(TypedDict):
 
 
 class WorkerStats(TypedDict):
+    """How many workers there are."""
+
     draining: int
+    """Those that take nothing new."""
     live: int
+    """Those that take work."""
     slots: int
+    """How many executions all of them run at once."""
 
 
 class Stats(TypedDict):
-    """What the caller's token covers; what is known of the whole store only is null unless the token covers it all."""
+    """What the caller's token covers. What is known of the whole store only is null for a token that does not cover
+    it all.
+    """
 
     cancel_backlog: NotRequired[Optional[int]]
-    """Flows that still owe their members a cancel, and how many members that is."""
+    """How many flows still owe their members a cancel."""
     counts: LaneCounts
+    """How many executions are in which state."""
     events: NotRequired[Optional[int]]
+    """How many events are kept."""
     executions: int
+    """How many executions there are."""
     flows: NotRequired[Optional[int]]
+    """How many flows there are."""
     lanes: List[LaneStats]
+    """The same by lane."""
     next_timer_at: NotRequired[Optional[int]]
+    """When the first of them is due."""
     outbox: NotRequired[Optional[int]]
+    """How many messages one partition still owes another."""
     partitions: int
+    """How many partitions hold them."""
     pending_cancels: NotRequired[Optional[int]]
+    """How many members that is."""
     stuck: NotRequired[Optional[int]]
+    """How many of these cannot be delivered."""
     timers: NotRequired[Optional[int]]
+    """How many timers are set."""
     workers: WorkerStats
+    """The workers that may run some of it."""
+
+
+#: What a line of a stream says.
+StreamEvent = Literal["frame", "attempt_superseded", "closed"]
 
 
 class StreamItemClosedAt(TypedDict):
+    """The end of an attempt."""
+
     closed_at: Optional[int]
-    closed_reason: Optional[str]
+    """When it ended."""
+    closed_reason: Optional[AttemptState]
+    """How it ended."""
 
 
+#: What a line of a stream carries.
 StreamItem = Union[Frame, StreamItemClosedAt]
 
 
 class StreamLine(TypedDict):
-    """One line of the stream."""
+    """One line of the stream of all attempts."""
 
     at: NotRequired[int]
+    """When it was written."""
     closed_at: NotRequired[Optional[int]]
-    closed_reason: NotRequired[Optional[str]]
+    """When it ended."""
+    closed_reason: NotRequired[Optional[AttemptState]]
+    """How it ended."""
     correlation_id: NotRequired[Optional[str]]
+    """What belongs together."""
     id: NotRequired[str]
+    """Where a reader that has seen it goes on."""
     mode: NotRequired[FrameMode]
+    """How it is kept."""
     payload: NotRequired[Any]
+    """What it says."""
     payload_encoding: NotRequired[Optional[Encoding]]
+    """How `payload` carries its bytes."""
     sequence: NotRequired[int]
+    """Its number in the attempt, counted from 0."""
     type: NotRequired[str]
+    """What it is."""
     attempt_index: NotRequired[Optional[int]]
+    """The attempt by its index."""
     cursor: str
     """Where a reader that has seen it goes on."""
-    event: str
+    event: StreamEvent
+    """What it says."""
 
 
 class StreamPage(TypedDict):
+    """Frames of an attempt."""
+
     closed_at: NotRequired[Optional[int]]
     """Set once everything up to the end was read."""
     closed_reason: NotRequired[Optional[AttemptState]]
+    """How the attempt ended."""
     frames: List[Frame]
+    """The frames, oldest first."""
     next: str
     """Where to go on."""
 
 
 class StreamSummary(TypedDict):
+    """The document that the summary frames of an attempt were folded into."""
+
     attempt_index: NotRequired[Optional[int]]
+    """The attempt by its index; null when there is none yet."""
     document: NotRequired[Any]
     """The folded document; null when no summary was written."""
     execution_id: str
+    """The execution."""
     version: int
+    """Changes with every summary frame."""
 
 
 class SubmitBody(TypedDict):
@@ -3804,9 +3967,12 @@ class WaitpointPage(TypedDict):
 
 
 class WebhookKey(TypedDict):
+    """A key of a namespace."""
+
     key: str
-    """A secret: who has it can also make webhooks."""
+    """A secret: its holder can also make webhooks."""
     key_id: str
+    """Its name."""
     signs_until: NotRequired[Optional[int]]
     """Until when it signs beside a newer one."""
 
@@ -3817,6 +3983,7 @@ class WebhookKeys(TypedDict):
     keys: List[WebhookKey]
     """The newest first; one is enough for a receiver."""
     namespace: str
+    """The namespace."""
 
 
 class WeightBody(TypedDict):

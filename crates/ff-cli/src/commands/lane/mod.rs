@@ -7,8 +7,11 @@ mod show;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use ff_api::lanes::{DisableLane, DrainLane, Lane, NamespaceQuery, PauseLane, ResumeLane};
+use ff_api::operation::Nothing;
+use ff_api::{Ask, Operation};
 
-use crate::client::{Api, Output, OutputArgs, ServerArgs, say, say_raw, segment, text};
+use crate::client::{Answered, Api, Output, OutputArgs, ServerArgs, say, say_raw};
 
 /// Lists, shows, defines, pauses and resumes lanes. An unknown lane exits 4.
 #[derive(Args)]
@@ -47,9 +50,9 @@ struct LaneArgs {
 }
 
 impl LaneArgs {
-    /// Where it is, with a verb behind it or nothing.
-    fn path(&self, verb: &str) -> String {
-        format!("/v1/lanes/{}{verb}?namespace={}", segment(&self.lane), segment(&self.namespace))
+    /// Names the lane to an operation.
+    fn query(&self) -> NamespaceQuery {
+        NamespaceQuery { namespace: Some(self.namespace.clone()) }
     }
 }
 
@@ -70,24 +73,25 @@ impl LaneCommand {
             Verb::List(list) => list.run().await,
             Verb::Show(show) => show.run().await,
             Verb::Set(set) => set.run().await,
-            Verb::Pause(state) => state.change("/pause").await,
-            Verb::Resume(state) => state.change("/resume").await,
-            Verb::Drain(state) => state.change("/drain").await,
-            Verb::Disable(state) => state.change("/disable").await,
+            Verb::Pause(state) => state.change::<PauseLane>().await,
+            Verb::Resume(state) => state.change::<ResumeLane>().await,
+            Verb::Drain(state) => state.change::<DrainLane>().await,
+            Verb::Disable(state) => state.change::<DisableLane>().await,
         }
     }
 }
 
 impl State {
-    async fn change(self, verb: &str) -> anyhow::Result<ExitCode> {
-        let reply = Api::new(&self.server)?.post(&self.lane.path(verb), String::new()).await?.accepted()?;
+    async fn change<O>(self) -> anyhow::Result<ExitCode>
+    where
+        O: Operation<At = String, Query = NamespaceQuery, Body = Nothing, Answer = Lane>,
+    {
+        let ask = Ask::<O>::by(self.lane.lane.clone(), self.lane.query());
+        let Answered { value, bytes } = Api::new(&self.server)?.ask(&ask).await?;
         match self.output.output {
-            Output::Json => say_raw(&reply.bytes)?,
-            Output::Ids => say(&text(&reply.json()?["lane"]))?,
-            Output::Table => {
-                let lane = reply.json()?;
-                say(&format!("{}/{}  {}", text(&lane["namespace"]), text(&lane["lane"]), text(&lane["state"])))?;
-            }
+            Output::Json => say_raw(&bytes)?,
+            Output::Ids => say(&value.lane)?,
+            Output::Table => say(&format!("{}/{}  {}", value.namespace, value.lane, value.definition.state))?,
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -2,13 +2,16 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::Args;
+use ff_api::Ask;
+use ff_api::lanes::{DefineLane, Lane, LaneBody};
 use ff_script::generated::{Fairness, LaneState};
-use serde_json::{Map, Value};
+use serde::de::DeserializeOwned;
+use serde_json::error::Category;
 
 use super::LaneArgs;
-use crate::client::{Api, Output, OutputArgs, ServerArgs, WrongUsage, say, say_raw, text, words};
+use crate::client::{Answered, Api, Output, OutputArgs, ServerArgs, WrongUsage, say, say_raw, words};
 
 /// Defines a lane; what is not named stays.
 #[derive(Args)]
@@ -79,62 +82,52 @@ impl std::str::FromStr for Bound {
 impl Set {
     /// Prints the lane as it is afterwards.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
-        let body = Value::Object(self.body()?).to_string();
-        let reply = Api::new(&self.server)?.put(&self.lane.path(""), body).await?.accepted()?;
+        let ask = Ask::<DefineLane> { at: self.lane.lane.clone(), query: self.lane.query(), body: self.body()? };
+        let Answered { value, bytes } = Api::new(&self.server)?.ask(&ask).await?;
         match self.output.output {
-            Output::Json => say_raw(&reply.bytes)?,
-            Output::Ids => say(&text(&reply.json()?["lane"]))?,
+            Output::Json => say_raw(&bytes)?,
+            Output::Ids => say(&value.lane)?,
             Output::Table => {
-                let lane = reply.json()?;
-                let (name, version) = (text(&lane["lane"]), text(&lane["version"]));
-                say(&format!("{}/{name}  {}  version {version}", text(&lane["namespace"]), text(&lane["state"])))?;
+                let Lane { namespace, lane, version, definition, .. } = value;
+                say(&format!("{namespace}/{lane}  {}  version {version}", definition.state))?;
             }
         }
         Ok(ExitCode::SUCCESS)
     }
 
-    fn body(&self) -> anyhow::Result<Map<String, Value>> {
-        let mut body = Map::new();
-        let mut put = |name: &str, value: Option<Value>| {
-            if let Some(value) = value {
-                body.insert(name.to_owned(), value);
-            }
+    fn body(&self) -> anyhow::Result<LaneBody> {
+        let at = |bound: Bound| match bound {
+            Bound::None => None,
+            Bound::At(number) => Some(number),
         };
-        put("state", self.state.clone().map(Value::from));
-        put("fairness", self.fairness.clone().map(Value::from));
-        for (name, number) in [
-            ("weight", self.weight),
-            ("priority_weight", self.priority_weight),
-            ("attempt_timeout_ms", self.attempt_timeout_ms),
-            ("lease_ttl_ms", self.lease_ttl_ms),
-            ("retention_ms", self.retention_ms),
-        ] {
-            put(name, number.map(Value::from));
-        }
-        put(
-            "max_active",
-            self.max_active.map(|bound| match bound {
-                Bound::None => Value::Null,
-                Bound::At(number) => number.into(),
-            }),
-        );
-        match self.max_depth {
-            Some(Bound::At(number)) => put("max_depth", Some(number.into())),
-            Some(Bound::None) => put("clear_max_depth", Some(true.into())),
-            None => {}
-        }
-        for (name, text) in [("fairness_weights", &self.fairness_weights), ("retry", &self.retry)] {
-            let flag = name.replace('_', "-");
-            let json = text
-                .as_deref()
-                .map(|text| serde_json::from_str(text).with_context(|| WrongUsage(format!("--{flag} is not JSON"))));
-            put(name, json.transpose()?);
-        }
-        if body.is_empty() {
+        let body = LaneBody {
+            state: self.state.as_deref().map(str::parse).transpose()?,
+            priority_weight: self.priority_weight,
+            fairness: self.fairness.as_deref().map(str::parse).transpose()?,
+            fairness_weights: json("fairness-weights", self.fairness_weights.as_deref())?,
+            max_depth: self.max_depth.and_then(at),
+            clear_max_depth: (self.max_depth == Some(Bound::None)).then_some(true),
+            max_active: self.max_active.map(at),
+            weight: self.weight,
+            retry: json("retry", self.retry.as_deref())?,
+            attempt_timeout_ms: self.attempt_timeout_ms,
+            retention_ms: self.retention_ms,
+            lease_ttl_ms: self.lease_ttl_ms,
+        };
+        if body == LaneBody::default() {
             bail!(WrongUsage(
                 "say what to change, e.g. --max-active 20; `ff lane set --help` lists what a lane has".to_owned()
             ));
         }
         Ok(body)
     }
+}
+
+/// The JSON that a flag holds.
+fn json<T: DeserializeOwned>(flag: &str, text: Option<&str>) -> anyhow::Result<Option<T>> {
+    let wrong = |error: serde_json::Error| match error.classify() {
+        Category::Data => WrongUsage(format!("--{flag}: {error}")),
+        Category::Io | Category::Syntax | Category::Eof => WrongUsage(format!("--{flag} is not JSON")),
+    };
+    Ok(text.map(|text| serde_json::from_str(text).map_err(wrong)).transpose()?)
 }
