@@ -11,6 +11,8 @@ mod engine;
 #[cfg(feature = "engine")]
 mod flows;
 #[cfg(feature = "engine")]
+mod growth;
+#[cfg(feature = "engine")]
 mod idle;
 #[cfg(feature = "engine")]
 mod library;
@@ -57,6 +59,8 @@ pub enum Bench {
     Library(StoreOptions),
     /// The same work with nothing attached, with quotas and with budgets; fifty thousand blocked on one budget.
     Admission(StoreOptions),
+    /// The rate, the size and the start of a server with ten thousand and with a million ended executions kept.
+    Growth(StoreOptions),
     /// FlowFabric beside BullMQ and Restate on the same workloads; installs both from npm into target/rivals.
     Rivals(RivalsOptions),
     /// The process of `rivals` that submits to FlowFabric.
@@ -147,6 +151,7 @@ pub fn run(root: &Path, bench: &Bench) -> Result<()> {
             Bench::Flows(options) => flows::run(root, options),
             Bench::Library(options) => library::run(root, options),
             Bench::Admission(options) => admission::run(root, options),
+            Bench::Growth(options) => growth::run(root, options),
             Bench::Rivals(options) => rivals::run(root, options),
             Bench::RivalsDriver(part) => rivals::run_part(part, true),
             Bench::RivalsWorker(part) => rivals::run_part(part, false),
@@ -158,6 +163,7 @@ pub fn run(root: &Path, bench: &Bench) -> Result<()> {
     | Bench::Flows(_)
     | Bench::Library(_)
     | Bench::Admission(_)
+    | Bench::Growth(_)
     | Bench::Rivals(_)
     | Bench::RivalsDriver(_)
     | Bench::RivalsWorker(_)) = bench;

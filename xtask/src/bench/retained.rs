@@ -51,7 +51,7 @@ pub async fn measure(count: usize, folder: &Path) -> Result<Retained> {
 }
 
 /// What the files of a directory take on disk; sparse parts take nothing.
-fn blocks(directory: &Path) -> Result<u64> {
+pub fn blocks(directory: &Path) -> Result<u64> {
     let mut sum = 0;
     for entry in std::fs::read_dir(directory).with_context(|| format!("cannot read {}", directory.display()))? {
         let metadata = entry?.metadata()?;

@@ -9,7 +9,7 @@ mod install;
 mod process;
 mod publish;
 mod report;
-mod systems;
+pub mod systems;
 mod worker;
 
 use std::fs;

@@ -58,6 +58,13 @@ impl Process {
         }
     }
 
+    /// Asks it to end, as a service manager does, and waits for it.
+    pub fn end(mut self) -> Result<()> {
+        let asked = Command::new("kill").args(["-TERM", &self.pid().to_string()]).status();
+        anyhow::ensure!(asked.context("cannot run kill")?.success(), "{} cannot be asked to end", self.name);
+        self.wait()
+    }
+
     /// Closes its input and waits for its end.
     pub fn stop(mut self) -> Result<()> {
         self.input.take();

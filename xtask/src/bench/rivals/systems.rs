@@ -157,7 +157,7 @@ impl Scene<'_> {
 
     fn direct(&self) -> Result<Figures> {
         let (valkey, directory) = (everysec()?, self.directory()?);
-        let server = self.server(&valkey.url(), directory.path())?;
+        let server = start_server(self.root, &valkey.url(), directory.path())?;
         let spec = self.spec(json!({
             "port": valkey.port(),
             "pids": { "store": valkey.pid(), "server": server.0.pid() },
@@ -167,7 +167,7 @@ impl Scene<'_> {
 
     fn http(&self, valkey: &TestServer) -> Result<Figures> {
         let directory = self.directory()?;
-        let server = self.server(&valkey.url(), directory.path())?;
+        let server = start_server(self.root, &valkey.url(), directory.path())?;
         let spec = self.spec(json!({ "url": server.1, "pids": { "store": valkey.pid(), "server": server.0.pid() } }));
         self.ours(&spec, directory.path())
     }
@@ -175,26 +175,9 @@ impl Scene<'_> {
     fn embedded(&self) -> Result<Figures> {
         let directory = self.directory()?;
         let store = format!("embedded:{}", directory.path().join("store").display());
-        let server = self.server(&store, directory.path())?;
+        let server = start_server(self.root, &store, directory.path())?;
         let spec = self.spec(json!({ "url": server.1, "pids": { "server": server.0.pid() } }));
         self.ours(&spec, directory.path())
-    }
-
-    /// Starts `ff server`; also returns its URL.
-    fn server(&self, store: &str, data: &Path) -> Result<(Process, String)> {
-        let mut command = Command::new(self.root.join("target/release/ff"));
-        command.args(["server", "--no-auth", "--listen", "127.0.0.1:0", "--store", store]);
-        command.env("FF_DATA_DIR", data).stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut server = Process::start("ff server", &mut command)?;
-        let says = server.errors()?;
-        let deadline = Instant::now() + START_LIMIT;
-        while let Some(line) = says.next(deadline)? {
-            if let Some((_, rest)) = line.split_once("listening on ") {
-                let url = rest.split(',').next().unwrap_or(rest).to_owned();
-                return Ok((server, url));
-            }
-        }
-        anyhow::bail!("ff server did not start on {store}")
     }
 
     fn node(&self, folder: &str, spec: &Value) -> Result<Figures> {
@@ -209,6 +192,23 @@ impl Scene<'_> {
         command.args(["bench", "rivals-driver"]).arg(spec.to_string()).env("FF_DATA_DIR", data);
         collect(command)
     }
+}
+
+/// Starts `ff server`; also returns its URL.
+pub fn start_server(root: &Path, store: &str, data: &Path) -> Result<(Process, String)> {
+    let mut command = Command::new(root.join("target/release/ff"));
+    command.args(["server", "--no-auth", "--listen", "127.0.0.1:0", "--store", store]);
+    command.env("FF_DATA_DIR", data).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut server = Process::start("ff server", &mut command)?;
+    let says = server.errors()?;
+    let deadline = Instant::now() + START_LIMIT;
+    while let Some(line) = says.next(deadline)? {
+        if let Some((_, rest)) = line.split_once("listening on ") {
+            let url = rest.split(',').next().unwrap_or(rest).to_owned();
+            return Ok((server, url));
+        }
+    }
+    anyhow::bail!("ff server did not start on {store}")
 }
 
 /// Runs a driver to its end, and takes the figures it prints.
