@@ -71,7 +71,7 @@ impl System {
     }
 
     /// Measures once. Files are kept in `folder`.
-    pub fn measure(self, root: &Path, folder: &Path, scale: &Scale) -> Result<Figures> {
+    pub(super) fn measure(self, root: &Path, folder: &Path, scale: &Scale) -> Result<Figures> {
         let scene = Scene { root, folder, scale };
         match self {
             System::BullMq => scene.bullmq(),
