@@ -5,7 +5,8 @@ return {
 
   "record.fields", "record.packed", "record.spec", "record.asks", "record.more", "record.waits", "record.lane",
   "record.holds", "record.quota", "record.flow", "record.execution", "record.running", "record.dependencies",
-  "record.children", "record.signals", "record.waitpoint", "record.suspension", "record.frames", "record.attempt",
+  "record.children", "record.signals", "record.waitpoint", "record.suspension", "record.step", "record.frames",
+  "record.attempt",
   "record.fence", "record.view", "record.waitpoint_view", "record.worker", "record.tally",
 
   "index.queues", "index.awaits", "index.gone", "index.home", "index.leases", "index.timers", "index.lists",
@@ -38,6 +39,8 @@ return {
   "flow.await", "flow.read", "flow.list",
 
   "child.spawn", "child.wait", "child.read",
+
+  "step.store", "step.note", "step.get", "step.list", "step.sleep", "step.fork",
 
   "index.receivers", "record.webhook", "webhook.take", "webhook.note", "webhook.describe",
 

@@ -6,6 +6,7 @@ local fence = require "record.fence"
 local keys = require "lib.keys"
 local limits = require "lib.limits"
 local reply = require "lib.reply"
+local step = require "record.step"
 local submit = require "transition.submit"
 
 -- Makes one child; answers an item of the reply, or nil and the refusal.
@@ -33,21 +34,36 @@ local function spawn(tx, rec, k, c, at)
   return { execution_id = child.id, state = execution.public_state(child), duplicate = false }
 end
 
+-- The children of a step that is done.
+local function spawned_before(tx, s)
+  local items = {}
+  for i, id in ipairs(step.spawned(s)) do
+    local child = execution.load(tx, id)
+    items[i] = { execution_id = id, state = child and execution.public_state(child) or nil, duplicate = true }
+  end
+  return items
+end
+
 define.fn {
   name = "ff_spawn_children",
   doc = "Submits children of a running execution, all or none; each shares its parent's budgets and deadline. A known "
-    .. "id or key is answered again.",
+    .. "id or key is answered again. `step` makes it a step: once it is done, a later call is answered its children.",
   flags = {},
-  args = { execution_id = "execution_id", fence = "fence", children = "new_children" },
+  args = { execution_id = "execution_id", fence = "fence", children = "new_children", step = "step_name?" },
   reply = { spawned = { items = "[submitted]" } },
   errs = {
     "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked",
     "idempotency_conflict", "lane_disabled", "lane_full", "lane_unseen", "lane_depth_needed", "capability_invalid",
-    "flow_full",
+    "flow_full", "step_changed", "steps_full",
   },
   call = function(tx, a)
     local rec = execution.load(tx, a.execution_id)
     local refusal = fence.check(rec, a.fence, tx.now)
+    if refusal then return refusal end
+    local s = a.step and step.find(tx, rec, a.step)
+    if s and s.kind ~= "spawn" then return step.changed(s, "spawn") end
+    if s then return reply.ok("spawned", { items = spawned_before(tx, s) }) end
+    refusal = a.step and step.full(rec)
     if refusal then return refusal end
     local k, items = children.load(rec), {}
     for i, c in ipairs(a.children) do
@@ -56,6 +72,11 @@ define.fn {
       items[i] = item
     end
     children.store(rec, k)
+    if a.step then
+      local ids = {}
+      for i, item in ipairs(items) do ids[i] = item.execution_id end
+      step.found(tx, rec, a.step, "spawn", { id = false, cause = "children", refs = ids })
+    end
     execution.save(tx, rec)
     return reply.ok("spawned", { items = items })
   end,

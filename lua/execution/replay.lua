@@ -10,14 +10,19 @@ local more = require "record.more"
 local owed = require "transition.owed"
 local reopen = require "transition.reopen"
 local runnable = require "transition.runnable"
+local step = require "record.step"
 
 define.fn {
   name = "ff_replay_execution",
-  doc = "Runs an ended execution again with a new attempt; a deadline already past no longer applies.",
+  doc = "Runs an ended execution again with a new attempt; a deadline already past no longer applies. It keeps its "
+    .. "steps, those before `from_step`, or none with `from_start`.",
   flags = {},
-  args = { execution_id = "execution_id", actor = "actor", reason = "reason?" },
+  args = {
+    execution_id = "execution_id", actor = "actor", reason = "reason?", from_step = "step_name?",
+    from_start = "bool?",
+  },
   reply = { replayed = { state = "public_state", replay_count = "count" } },
-  errs = { "execution_not_found", "execution_not_terminal", "max_replays", "flow_terminal" },
+  errs = { "execution_not_found", "execution_not_terminal", "max_replays", "flow_terminal", "step_not_found" },
   call = function(tx, a, now)
     local rec = execution.load(tx, a.execution_id)
     if rec == nil then return reply.err("execution_not_found") end
@@ -27,6 +32,13 @@ define.fn {
     if replays >= max_replays then return reply.err("max_replays", { max_replays = max_replays }) end
     local refusal = reopen.refusal(tx, rec)
     if refusal then return refusal end
+    local first = a.from_start and 1 or nil
+    if a.from_step then
+      local named = step.find(tx, rec, a.from_step)
+      if named == nil then return reply.err("step_not_found", { step = a.from_step }) end
+      first = first or named.number
+    end
+    if first then step.forget(tx, rec, first) end
     rec.replays = replays + 1
     -- It ended before its edges had let it run: it waits for them again.
     local skipped = rec.outcome == "skipped" or (rec.deps ~= nil and dependencies.load(rec).decided == nil)

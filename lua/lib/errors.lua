@@ -104,6 +104,12 @@ return {
     doc = "The quota exists, or its definition changed in between; detail says which version it has.",
   },
   { code = "access_not_found", class = "NotFound", doc = "No access token has this id, or it was revoked." },
+  { code = "step_not_found", class = "NotFound", doc = "The execution has recorded no step of this name." },
+  {
+    code = "step_changed", class = "Conflict",
+    doc = "The step was recorded with another input, or as another kind of step; detail says what is stored.",
+  },
+  { code = "steps_full", class = "Conflict", doc = "The execution has recorded as many steps, or bytes, as it can." },
   { code = "try_again", class = "Retryable", doc = "The partition is moving; nothing was written." },
   { code = "corrupt_record", class = "Corrupt", doc = "A stored record cannot be read; detail names key and field." },
 }

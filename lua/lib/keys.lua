@@ -70,6 +70,10 @@ function keys.edges_in(tx, id) return tx.names.exec .. id .. ":in" end
 function keys.passed(tx, id) return tx.names.exec .. id .. ":passed" end
 function keys.children(tx, id) return tx.names.exec .. id .. ":children" end
 
+-- What its handler has done, by name and by number, and results that are too large to stand there.
+function keys.steps(tx, id) return tx.names.exec .. id .. ":steps" end
+function keys.step_results(tx, id) return tx.names.exec .. id .. ":step_results" end
+
 -- What it used: reports that wait, and the ledger.
 function keys.usage(tx, id) return tx.names.exec .. id .. ":usage" end
 

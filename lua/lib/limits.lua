@@ -75,6 +75,13 @@ return {
   condition_count_max = 1000,
   continuation_bytes_max = 262144,
   step_name_bytes_max = 256,
+  steps_max = 10000, -- of one execution
+  step_result_bytes_max = 1048576,
+  step_inline_bytes_max = 4096, -- a step's result up to this size stands in its record
+  steps_bytes_max = 67108864, -- results of the steps of one execution, in sum
+  steps_page_max = 64, -- steps that one read looks at
+  steps_carried_bytes_max = 262144, -- steps a claim carries; the rest is read apart
+  forks_kept_max = 100, -- of one execution, the newest
   suspensions_kept_max = 32,
   signals_max = 10000, -- of one execution
   signal_name_bytes_max = 128,

@@ -80,6 +80,7 @@ local owner_field = {
   spec = "said", input = "input", more = "more", waits = "waits", result = "result_far", attempts = "spilled",
   continuation = "continued", signals = "signals", signal_keys = "signals",
   out = "outs", ["in"] = "deps", passed = "passes", children = "kids", usage = "reports",
+  steps = "steps", step_results = "step_bytes",
 }
 
 local function check_part(tx, key, rest, findings, repair)

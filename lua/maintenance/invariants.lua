@@ -8,8 +8,10 @@ local holds = require "record.holds"
 local awaits = require "index.awaits"
 local home = require "index.home"
 local leases = require "index.leases"
+local limits = require "lib.limits"
 local signals = require "record.signals"
 local spec = require "record.spec"
+local step = require "record.step"
 local suspension = require "record.suspension"
 local waitpoint = require "record.waitpoint"
 
@@ -156,7 +158,8 @@ function invariants.early(tx, rec, w, findings, repair)
   end
 end
 
--- Open waitpoints are those of the attempt, whether it runs or waits for its children, or of the current suspension.
+-- Open waitpoints are those of the attempt, whether it runs or waits for its children, of a step, or of the current
+-- suspension.
 local function check_waitpoints(tx, rec, key, findings, repair)
   if (rec.phase == "suspended") ~= (rec.wait ~= nil) then
     invariants.found(findings, 29, key, "suspension and phase disagree", false)
@@ -169,7 +172,8 @@ local function check_waitpoints(tx, rec, key, findings, repair)
       invariants.found(findings, 29, at, "is listed as open but not stored", false)
     else
       local attempts = rec.phase == "active" or (rec.phase == "runnable" and rec.resume ~= nil)
-      local fits = (attempts and w.state == "pending")
+      local pending = attempts or (w.step ~= nil and rec.phase ~= "terminal")
+      local fits = (pending and w.state == "pending")
         or (current and w.state == "active" and w.suspension == current.id)
       if not fits then invariants.found(findings, 29, at, w.state .. " while the execution is " .. rec.phase, false) end
       invariants.early(tx, rec, w, findings, repair)
@@ -197,6 +201,28 @@ local function check_counts(tx, rec, findings)
   end
 end
 
+-- A step stands under its number and its name leads there; the execution counts them and their bytes.
+local function check_steps(tx, rec, findings)
+  local key, count, bytes, at = keys.steps(tx, rec.id), 0, 0, 1
+  local function wrong(problem) invariants.found(findings, 43, key, problem, false) end
+  while at and rec.steps do
+    local list
+    list, at = step.page(tx, rec, at, limits.steps_max, limits.steps_carried_bytes_max)
+    for _, s in ipairs(list) do
+      count, bytes = count + 1, bytes + (s.bytes or 0)
+      local named = step.find(tx, rec, s.name)
+      if named == nil or named.number ~= s.number then wrong(s.name .. " is not found by its name") end
+      local lost = s.bytes and #(step.result(tx, rec, s) or "") ~= s.bytes
+      if lost then wrong("the result of " .. s.name .. " is missing") end
+    end
+  end
+  local fields = tx:hlen(key)
+  if fields ~= 2 * count then wrong(string.format("%d fields, %d steps counted", fields, count)) end
+  if bytes ~= (rec.step_bytes or 0) then
+    wrong(string.format("%d bytes of results, %d counted", bytes, rec.step_bytes or 0))
+  end
+end
+
 function invariants.record(tx, rec, findings, repair)
   local key = keys.core(tx, rec.id)
   check_state(tx, rec, key, findings)
@@ -207,6 +233,7 @@ function invariants.record(tx, rec, findings, repair)
   check_lists(tx, rec, findings, repair)
   check_waitpoints(tx, rec, key, findings, repair)
   check_counts(tx, rec, findings)
+  if rec.steps then check_steps(tx, rec, findings) end
   check_holds(tx, rec, key, findings, repair)
   check_awaits(tx, rec, findings, repair)
   check_attached(rec, key, findings)

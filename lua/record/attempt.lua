@@ -15,16 +15,20 @@ function attempt.is_open(rec)
   return state == "started" or state == "suspended"
 end
 
--- Ends the current attempt: its waitpoints close, its stream closes, and with it ends what it waited for.
+local function of_attempt(entry) return entry[4] == nil end
+local function answered_of_attempt(entry) return entry[3] == nil end
+
+-- Ends the current attempt: its waitpoints close, its stream closes, and with it ends what it waited for. Waitpoints of
+-- steps stay.
 -- `failure` is { reason, category } or nil; `actor` is the operator who ended it, if one did.
 function attempt.finish(tx, rec, state, failure, actor)
   rec.attempt_state, rec.attempt_ended = state, tx.now
   if failure then rec.attempt_failure = cmsgpack.pack(failure) end
   if rec.waits then
-    if rec.open then waitpoint.close(tx, rec, "attempt_ended") end
+    if rec.open then waitpoint.close(tx, rec, "attempt_ended", of_attempt) end
     if rec.wait then suspension.ended(tx, rec, suspension.load(rec), state, actor) end
     if rec.woken or rec.continued then suspension.forget(tx, rec) end
-    if rec.answered then waitpoint.forget_answered(tx, rec) end
+    if rec.answered then waitpoint.forget_answered(tx, rec, answered_of_attempt) end
     rec.satisfied = nil
   elseif rec.continued then
     suspension.forget(tx, rec)

@@ -68,6 +68,8 @@ return {
       "more count", "spilled count", "waited count", "result_far count", "result_in text", "input_in text",
       "reports count", "webhook text", "hook bytes", "said count",
     },
+    -- How many steps its handler has recorded, and the bytes of their results; the execution it was forked from.
+    { "steps count", "step_bytes count", "forked_from execution_id" },
     -- Not stored: its id, and its state when it was read.
     beside = { "id", "was_phase", "was_place", "was_score" },
   },
@@ -82,8 +84,17 @@ return {
     "closed_waits bytes",
   },
 
-  -- Finished attempts except the last, and operator actions.
-  more = { "history bytes", "actions bytes" },
+  -- Finished attempts except the last, operator actions, and the executions forked from it.
+  more = { "history bytes", "actions bytes", "forks bytes" },
+
+  -- A step of a handler. `due` is when a sleep ends, or when a failed step is tried again. A result is stored here
+  -- (`result`) or beside (`far`). `found` is what a wait came to, or the children that were spawned.
+  step = {
+    "name step_name!", "kind step_kind!", "state step_state!", "attempt attempt_index!", "started time_ms!",
+    "ended time_ms", "tries count", "due time_ms", "bytes count", "result bytes", "far count", "result_in text",
+    "digest step_digest", "failure bytes", "found bytes",
+    beside = { "number" },
+  },
 
   flow = {
     "namespace namespace!", "kind kind!", "policy on_member_failure!", "created time_ms!", "updated time_ms!",
@@ -112,7 +123,7 @@ return {
   waitpoint = {
     "exec execution_id!", "key waitpoint_key!", "state waitpoint_state!", "attempt attempt_index!", "created time_ms!",
     "expires time_ms", "uses uses", "closed time_ms", "why text", "signals count", "suspension suspension_id",
-    "review count", "tokens bytes!", "allowed bytes", "early bytes",
+    "review count", "tokens bytes!", "allowed bytes", "early bytes", "step step_name",
     beside = { "id" },
   },
 

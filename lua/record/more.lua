@@ -35,6 +35,21 @@ function more.note_action(tx, rec, action, actor, reason)
   more.store(tx, rec, m)
 end
 
+-- Remembers an execution that was forked from this one; the newest are kept.
+function more.note_fork(tx, rec, id)
+  local m = more.of(tx, rec)
+  local list = m.forks and cmsgpack.unpack(m.forks) or {}
+  list[#list + 1] = id
+  if #list > limits.forks_kept_max then table.remove(list, 1) end
+  m.forks = cmsgpack.pack(list)
+  more.store(tx, rec, m)
+end
+
+function more.forks(tx, rec)
+  local m = more.of(tx, rec)
+  return m.forks and cmsgpack.unpack(m.forks) or {}
+end
+
 function more.actions(tx, rec)
   local out, m = {}, more.of(tx, rec)
   for i, a in ipairs(m.actions and cmsgpack.unpack(m.actions) or {}) do

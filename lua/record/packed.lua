@@ -107,7 +107,7 @@ function packed.close_budget(rec)
 end
 
 local function open_execution(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18,
-    a19, a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, a33, a34, a35, a36, a37, a38, ...)
+    a19, a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, a33, a34, a35, a36, a37, a38, a39, ...)
   if not a1 or not a2 or not a3 or not a4 or not a5 or not a6 or not a7 or not a8 or not a9
       or not a11 then missing(key, { "path", "kind", "created", "queue", "retention", "phase", "prio", "score",
       "updated", "digest" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil, a6 or nil, a7 or nil, a8 or nil,
@@ -251,6 +251,12 @@ local function open_execution(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11,
     v = a38[9] if v then rec.hook = v end
     v = a38[10] if v then rec.said = v end
   end
+  if a39 then
+    local v
+    v = a39[1] if v then rec.steps = v end
+    v = a39[2] if v then rec.step_bytes = v end
+    v = a39[3] if v then rec.forked_from = v end
+  end
   if select("#", ...) > 0 then rec.tail = { ... } end
   return rec
 end
@@ -320,19 +326,25 @@ function packed.close_execution(rec)
         rec.result_in or false, rec.input_in or false, rec.reports or false, rec.webhook or false, rec.hook or false,
         rec.said or false }
   end
+  local g9 = false
+  if rec.steps or rec.step_bytes or rec.forked_from
+  then
+    g9 = { rec.steps or false, rec.step_bytes or false, rec.forked_from or false }
+  end
   if rec.tail then return with_tail({ rec.path, rec.kind, rec.created, rec.queue, rec.retention, rec.phase, rec.prio,
       rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false, rec.tags or false, rec.asks or false,
       rec.holds or false, rec.attempt or false, rec.attempt_id or false, rec.attempt_type or false,
       rec.attempt_state or false, rec.started or false, rec.lease_id or false, rec.epoch or false, rec.worker or false,
       rec.worker_id or false, rec.lease_until or false, rec.lease_ttl or false, rec.ended_by or false,
-      rec.ended or false, rec.outcome or false, rec.result or false, g1, g2, g3, g4, g5, g6, g7, g8 }, 38, rec.tail) end
-  if g1 or g2 or g3 or g4 or g5 or g6 or g7 or g8 then return pack({ rec.path, rec.kind, rec.created, rec.queue,
+      rec.ended or false, rec.outcome or false, rec.result or false, g1, g2, g3, g4, g5, g6, g7, g8, g9 }, 39,
+      rec.tail) end
+  if g1 or g2 or g3 or g4 or g5 or g6 or g7 or g8 or g9 then return pack({ rec.path, rec.kind, rec.created, rec.queue,
       rec.retention, rec.phase, rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false,
       rec.tags or false, rec.asks or false, rec.holds or false, rec.attempt or false, rec.attempt_id or false,
       rec.attempt_type or false, rec.attempt_state or false, rec.started or false, rec.lease_id or false,
       rec.epoch or false, rec.worker or false, rec.worker_id or false, rec.lease_until or false,
       rec.lease_ttl or false, rec.ended_by or false, rec.ended or false, rec.outcome or false, rec.result or false, g1,
-      g2, g3, g4, g5, g6, g7, g8 }) end
+      g2, g3, g4, g5, g6, g7, g8, g9 }) end
   if rec.attempt == nil and rec.ended == nil then return pack({ rec.path, rec.kind, rec.created, rec.queue,
       rec.retention, rec.phase, rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false,
       rec.tags or false, rec.asks or false, rec.holds or false }) end
@@ -470,10 +482,11 @@ function packed.close_lane(rec)
       rec.fairness_weights or false, rec.retry or false })
 end
 
-local function open_more(key, a1, a2, ...)
+local function open_more(key, a1, a2, a3, ...)
   local rec = {
     history = a1 or nil,
     actions = a2 or nil,
+    forks = a3 or nil,
   }
   if select("#", ...) > 0 then rec.tail = { ... } end
   return rec
@@ -484,8 +497,8 @@ function packed.open_more(key, stored)
 end
 
 function packed.close_more(rec)
-  if rec.tail then return with_tail({ rec.history or false, rec.actions or false }, 2, rec.tail) end
-  return pack({ rec.history or false, rec.actions or false })
+  if rec.tail then return with_tail({ rec.history or false, rec.actions or false, rec.forks or false }, 3, rec.tail) end
+  return pack({ rec.history or false, rec.actions or false, rec.forks or false })
 end
 
 local function open_quota(key, a1, a2, a3, a4, a5, a6, a7, ...)
@@ -562,7 +575,45 @@ function packed.close_spec(rec)
   return pack({ rec.retry or false, rec.fallbacks or false, rec.trace_parent or false })
 end
 
-local function open_waitpoint(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, ...)
+local function open_step(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, ...)
+  if not a1 or not a2 or not a3 or not a4 or not a5 then missing(key, { "name", "kind", "state", "attempt",
+      "started" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil) end
+  local rec = {
+    name = a1,
+    kind = a2,
+    state = a3,
+    attempt = a4,
+    started = a5,
+    ended = a6 or nil,
+    tries = a7 or nil,
+    due = a8 or nil,
+    bytes = a9 or nil,
+    result = a10 or nil,
+    far = a11 or nil,
+    result_in = a12 or nil,
+    digest = a13 or nil,
+    failure = a14 or nil,
+    found = a15 or nil,
+    number = nil,
+  }
+  if select("#", ...) > 0 then rec.tail = { ... } end
+  return rec
+end
+
+function packed.open_step(key, stored)
+  return open_step(values(key, stored))
+end
+
+function packed.close_step(rec)
+  if rec.tail then return with_tail({ rec.name, rec.kind, rec.state, rec.attempt, rec.started, rec.ended or false,
+      rec.tries or false, rec.due or false, rec.bytes or false, rec.result or false, rec.far or false,
+      rec.result_in or false, rec.digest or false, rec.failure or false, rec.found or false }, 15, rec.tail) end
+  return pack({ rec.name, rec.kind, rec.state, rec.attempt, rec.started, rec.ended or false, rec.tries or false,
+      rec.due or false, rec.bytes or false, rec.result or false, rec.far or false, rec.result_in or false,
+      rec.digest or false, rec.failure or false, rec.found or false })
+end
+
+local function open_waitpoint(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, ...)
   if not a1 or not a2 or not a3 or not a4 or not a5 or not a13 then missing(key, { "exec", "key", "state", "attempt",
       "created", "tokens" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil, a13 or nil) end
   local rec = {
@@ -581,6 +632,7 @@ local function open_waitpoint(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11,
     tokens = a13,
     allowed = a14 or nil,
     early = a15 or nil,
+    step = a16 or nil,
     id = nil,
   }
   if select("#", ...) > 0 then rec.tail = { ... } end
@@ -594,10 +646,10 @@ end
 function packed.close_waitpoint(rec)
   if rec.tail then return with_tail({ rec.exec, rec.key, rec.state, rec.attempt, rec.created, rec.expires or false,
       rec.uses or false, rec.closed or false, rec.why or false, rec.signals or false, rec.suspension or false,
-      rec.review or false, rec.tokens, rec.allowed or false, rec.early or false }, 15, rec.tail) end
+      rec.review or false, rec.tokens, rec.allowed or false, rec.early or false, rec.step or false }, 16, rec.tail) end
   return pack({ rec.exec, rec.key, rec.state, rec.attempt, rec.created, rec.expires or false, rec.uses or false,
       rec.closed or false, rec.why or false, rec.signals or false, rec.suspension or false, rec.review or false,
-      rec.tokens, rec.allowed or false, rec.early or false })
+      rec.tokens, rec.allowed or false, rec.early or false, rec.step or false })
 end
 
 local function open_waits(key, a1, a2, a3, a4, a5, a6, a7, ...)

@@ -8,18 +8,21 @@ local waitpoint = require "record.waitpoint"
 local suspension = {}
 
 -- Stored as a list: id, reason, since, timeout behavior, condition state, the waitpoint that an escalation
--- opens or false, the step that waits or false.
+-- opens or false, the name of the wait or false, and 1 when it is a step, which outlives its attempt.
 function suspension.load(rec)
   if rec.wait == nil then return nil end
   local w = cmsgpack.unpack(rec.wait)
   return {
     id = w[1], reason = w[2], at = w[3], behavior = w[4], condition = w[5], review_id = w[6] or nil, step = w[7] or nil,
+    recorded = w[8] ~= nil and w[7] or nil,
   }
 end
 
 function suspension.store(rec, w)
   rec.waits = 1
-  rec.wait = cmsgpack.pack({ w.id, w.reason, w.at, w.behavior, w.condition, w.review_id or false, w.step or false })
+  rec.wait = cmsgpack.pack({
+    w.id, w.reason, w.at, w.behavior, w.condition, w.review_id or false, w.step or false, w.recorded and 1 or nil,
+  })
 end
 
 -- Files the current suspension as past.
@@ -47,35 +50,41 @@ function suspension.typed(rec)
   if w == nil then return nil end
   return {
     suspension_id = w.id, reason = w.reason, suspended_at = w.at, timeout_at = rec.wait_until,
-    timeout_behavior = w.behavior, waitpoints = waitpoint.typed_open(rec), condition = condition.progress(w.condition),
+    timeout_behavior = w.behavior, waitpoints = waitpoint.typed_open(rec, w.recorded),
+    condition = condition.progress(w.condition),
     step = w.step,
   }
 end
 
--- Why the attempt goes on: { suspension id, cause, stream ids of the signals, step that waited or false }; kept until
--- the attempt ends or suspends again.
+-- Why the attempt goes on: { suspension id, cause, stream ids of the signals, step that waited or false, the operator
+-- who ended a step's wait }; kept until the attempt ends or suspends again.
 function suspension.woken(rec)
   if rec.woken == nil then return nil end
   local w = cmsgpack.unpack(rec.woken)
-  return { id = w[1], cause = w[2], refs = w[3], step = w[4] or nil }
+  return { id = w[1], cause = w[2], refs = w[3], step = w[4] or nil, actor = w[5] }
 end
 
--- What the worker that continues the attempt gets to see; the first signals with it, more are read apart.
+-- The end of a wait as a handler gets to see it: its signals from the `from`-th on; more are read apart.
+function suspension.told(tx, rec, w, from)
+  local list, more = signals.named(
+    tx, rec, w.refs, from or 1, limits.resume_inline_signals_max, limits.resume_inline_bytes_max
+  )
+  return { suspension_id = w.id, cause = w.cause, signals = list, more = more, step = w.step, actor = w.actor }
+end
+
+-- What the worker that continues the attempt gets to see.
 function suspension.resume(tx, rec)
   local w = suspension.woken(rec)
   if w == nil then return nil end
-  local list, more = signals.named(tx, rec, w.refs, 1, limits.resume_inline_signals_max, limits.resume_inline_bytes_max)
-  local outcomes, rest
+  local told = suspension.told(tx, rec, w)
   if w.cause == "children" then
-    local page = require("record.children").page
-    outcomes, rest = page(tx, rec, 1, limits.children_inline_max, limits.resume_inline_bytes_max)
+    local page, rest = require("record.children").page, nil
+    told.children, rest = page(tx, rec, 1, limits.children_inline_max, limits.resume_inline_bytes_max)
+    told.more_children = rest and true or nil
   end
-  return {
-    suspension_id = w.id, cause = w.cause, signals = list, more = more,
-    continuation = rec.continued and tx:get(keys.continuation(tx, rec.id)) or nil,
-    continuation_encoding = rec.continued ~= "*" and rec.continued or nil, children = outcomes,
-    more_children = rest and true or nil, step = w.step,
-  }
+  told.continuation = rec.continued and tx:get(keys.continuation(tx, rec.id)) or nil
+  told.continuation_encoding = rec.continued ~= "*" and rec.continued or nil
+  return told
 end
 
 -- What the worker left for whoever continues the attempt, in place of what an earlier wait left.

@@ -76,7 +76,10 @@ function view.whole(tx, rec)
     asks.of(rec).budgets, asks.of(rec).quotas, rec.retention, rec.max_frames or limits.frames_default
   v.trace_parent, v.completion_webhook, v.operator_actions = said.trace_parent, rec.webhook, more.actions(tx, rec)
   v.suspension, v.past_suspensions = suspension.typed(rec), suspension.past(rec)
-  v.waitpoints, v.signals = waitpoint.typed_open(rec), signals.count(rec)
+  local current = suspension.load(rec)
+  v.waitpoints, v.signals = waitpoint.typed_open(rec, current and current.recorded), signals.count(rec)
+  v.steps, v.step_bytes = rec.steps or 0, rec.step_bytes or 0
+  v.forked_from, v.forks = rec.forked_from, more.forks(tx, rec)
   local k = children.load(rec)
   if rec.reports then v.usage = { ledger = usage.ledger(tx, rec), pending = #usage.pending(tx, rec) } end
   v.inbound, v.nested, v.children, v.children_open = rec.inbound, rec.nested, k.total, k.open

@@ -1,5 +1,6 @@
 -- A waitpoint: where signals for one execution arrive. It is made under a lease, is open until its suspension or its
--- attempt ends, and stays with the execution afterwards, so that a repeated signal gets its answer.
+-- attempt ends, and stays with the execution afterwards, so that a repeated signal gets its answer. One that belongs to
+-- a step outlives the attempt: it is open until its wait or the execution has ended.
 local inbox = require "index.inbox"
 local keys = require "lib.keys"
 local limits = require "lib.limits"
@@ -9,8 +10,8 @@ local waitpoint = {}
 
 local open, close = packed.open_waitpoint, packed.close_waitpoint
 
--- The execution's open waitpoints as a list of { id, key, expires_at or false }; `open_due` is the first end among
--- them.
+-- The execution's open waitpoints as a list of { id, key, expires_at or false, the step or nothing }; `open_due` is the
+-- first end among them.
 function waitpoint.open(rec)
   return rec.open and cmsgpack.unpack(rec.open) or {}
 end
@@ -50,22 +51,34 @@ function waitpoint.problem(rec, new)
   end
 end
 
--- Plans a new waitpoint. Its tokens are kept as { digest, approver or false, uses left or false, answered }.
-function waitpoint.create(tx, rec, new, state, suspension_id)
+local function fresh_tokens(new)
   local tokens = {}
   for i, token in ipairs(new.tokens) do
     tokens[i] = { token.digest, token.approver or false, new.uses or false, false }
   end
+  return tokens
+end
+
+-- Gives a waitpoint other tokens in place of those it had, which die.
+function waitpoint.replace_tokens(tx, w, new)
+  w.tokens = cmsgpack.pack(fresh_tokens(new))
+  waitpoint.save(tx, w)
+end
+
+-- Plans a new waitpoint. Its tokens are kept as { digest, approver or false, uses left or false, answered }.
+function waitpoint.create(tx, rec, new, state, suspension_id, step)
+  local tokens = fresh_tokens(new)
   local expires_at = new.expires_in_ms and tx.now + new.expires_in_ms or false
   waitpoint.save(tx, {
     id = new.waitpoint_id, exec = rec.id, key = new.key, state = state, attempt = rec.attempt, created = tx.now,
     expires = expires_at or nil, uses = new.uses, suspension = suspension_id, review = new.review and 1 or nil,
+    step = step,
     tokens = cmsgpack.pack(tokens),
     allowed = new.allowed_signals and #new.allowed_signals > 0 and cmsgpack.pack(new.allowed_signals) or nil,
   })
   inbox.add(tx, new.waitpoint_id, tx.now)
   local list = waitpoint.open(rec)
-  list[#list + 1] = { new.waitpoint_id, new.key, expires_at }
+  list[#list + 1] = { new.waitpoint_id, new.key, expires_at, step }
   keep_open(rec, list)
 end
 
@@ -113,20 +126,20 @@ local function drop_early(tx, id)
   end
 end
 
--- Waitpoints whose time was over before the suspend but that were answered: { id, key } each. Their signals came in
--- time and count then.
+-- Waitpoints whose time was over before the suspend but that were answered: { id, key, the step or nothing } each.
+-- Their signals came in time and count then.
 function waitpoint.answered(rec)
   return rec.answered and cmsgpack.unpack(rec.answered) or {}
 end
 
--- Their early signals no longer count: all of them, or of one waitpoint.
-function waitpoint.forget_answered(tx, rec, id)
+-- Their early signals no longer count: of those that `which` picks, of all when absent.
+function waitpoint.forget_answered(tx, rec, which)
   local stay = {}
   for _, entry in ipairs(waitpoint.answered(rec)) do
-    if id and entry[1] ~= id then
-      stay[#stay + 1] = entry
-    else
+    if which == nil or which(entry) then
       drop_early(tx, entry[1])
+    else
+      stay[#stay + 1] = entry
     end
   end
   rec.answered = #stay > 0 and cmsgpack.pack(stay) or nil
@@ -134,15 +147,15 @@ end
 
 local function keep_answered(rec, entry)
   local list = waitpoint.answered(rec)
-  list[#list + 1] = { entry[1], entry[2] }
+  list[#list + 1] = { entry[1], entry[2], entry[4] }
   rec.answered, rec.waits = cmsgpack.pack(list), 1
 end
 
 -- What becomes of the early signals of a waitpoint that closes; once it is part of a suspension it has none.
 local function settle_early(tx, rec, entry, why)
-  if rec.phase == "suspended" then return end
   if why ~= "expired" then return drop_early(tx, entry[1]) end
-  if waitpoint.load(tx, entry[1]).early then keep_answered(rec, entry) end
+  local w = waitpoint.load(tx, entry[1])
+  if w and w.early then keep_answered(rec, entry) end
 end
 
 function waitpoint.remove(tx, id)
@@ -191,12 +204,19 @@ function waitpoint.remove_all(tx, rec)
   for _, id in ipairs(rec.closed_waits and cmsgpack.unpack(rec.closed_waits) or {}) do waitpoint.remove(tx, id) end
 end
 
--- The open waitpoints as the execution's owner sees them.
-function waitpoint.typed_open(rec)
+-- Whether an open waitpoint is part of a wait under this step, or of one without a step.
+function waitpoint.takes_part(entry, step)
+  return entry[4] == nil or entry[4] == step
+end
+
+-- The open waitpoints as the execution's owner sees them; `step` is the one that the current suspension belongs to.
+function waitpoint.typed_open(rec, step)
   local out = {}
-  local state = rec.phase == "suspended" and "active" or "pending"
   for i, entry in ipairs(waitpoint.open(rec)) do
-    out[i] = { waitpoint_id = entry[1], key = entry[2], state = state, expires_at = entry[3] or nil }
+    local active = rec.phase == "suspended" and waitpoint.takes_part(entry, step)
+    out[i] = {
+      waitpoint_id = entry[1], key = entry[2], state = active and "active" or "pending", expires_at = entry[3] or nil,
+    }
   end
   return out
 end

@@ -161,6 +161,21 @@ function condition.satisfying(state, number)
   return refs
 end
 
+-- The signals that counted so far, in order of arrival.
+function condition.counted(state, number)
+  local seen, refs = {}, {}
+  for _, node in ipairs(state) do
+    for _, taken in ipairs(node[TAKEN]) do
+      if not seen[taken[1]] then
+        seen[taken[1]] = true
+        refs[#refs + 1] = taken[1]
+      end
+    end
+  end
+  table.sort(refs, function(a, b) return number(a) < number(b) end)
+  return refs
+end
+
 -- Per node how far it is.
 function condition.progress(state)
   local done, out = evaluate(state), {}

@@ -4,6 +4,7 @@ local limits = require "lib.limits"
 local event = require "lib.event"
 local attempt = require "record.attempt"
 local execution = require "record.execution"
+local waitpoint = require "record.waitpoint"
 local webhook = require "record.webhook"
 
 local finish = {}
@@ -35,6 +36,9 @@ function finish.execution(tx, rec, outcome, how)
     attempt.finish(tx, rec, how.attempt_state, how.failure, how.actor)
     attempt.ended_together(rec)
   end
+  -- Waitpoints of steps outlive attempts, not the execution.
+  if rec.open then waitpoint.close(tx, rec, "execution_ended") end
+  if rec.answered then waitpoint.forget_answered(tx, rec) end
   rec.phase, rec.outcome, rec.ended = "terminal", outcome, tx.now
   execution.unblock(rec)
   if rec.delay then rec.delay = nil end

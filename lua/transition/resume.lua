@@ -1,10 +1,12 @@
 -- The ends of a suspension: by the signals it waited for, by an operator, or by time.
+local condition = require "transition.condition"
 local event = require "lib.event"
 local execution = require "record.execution"
 local finish = require "transition.finish"
 local ids = require "lib.id"
 local runnable = require "transition.runnable"
 local signals = require "record.signals"
+local step = require "record.step"
 local suspension = require "record.suspension"
 local waitpoint = require "record.waitpoint"
 
@@ -13,9 +15,15 @@ local resume = {}
 -- The attempt may go on: the next claim continues it. `refs` are the signals its worker gets to see.
 function resume.execution(tx, rec, cause, refs, actor)
   local w = suspension.load(rec)
-  waitpoint.close(tx, rec, "resumed")
+  waitpoint.close(tx, rec, "resumed", function(entry) return waitpoint.takes_part(entry, w.recorded) end)
   suspension.ended(tx, rec, w, cause, actor)
-  rec.woken, rec.waits, rec.resume = cmsgpack.pack({ w.id, cause, refs, w.step or false }), 1, 1
+  if w.recorded then
+    -- What was signalled until then is the answer of a wait that an operator ended.
+    if cause == "operator" then refs = condition.counted(w.condition, signals.number) end
+    step.found(tx, rec, w.recorded, "signal", { id = w.id, cause = cause, refs = refs, actor = actor })
+  end
+  local by = w.recorded and actor or nil
+  rec.woken, rec.waits, rec.resume = cmsgpack.pack({ w.id, cause, refs, w.step or false, by }), 1, 1
   runnable.settle(tx, rec)
   execution.save(tx, rec)
   local data = { "cause", cause, "suspension_id", w.id }
@@ -55,11 +63,20 @@ function resume.timed_out(tx, rec, reason)
   })
 end
 
+-- True while a waitpoint of the current suspension is open.
+local function is_answerable(rec)
+  local w = suspension.load(rec)
+  for _, entry in ipairs(waitpoint.open(rec)) do
+    if waitpoint.takes_part(entry, w.recorded) then return true end
+  end
+  return false
+end
+
 -- Waitpoints whose time is over close. A suspension that nobody can answer any more, and that has no timeout, ends as
 -- if it had.
 function resume.close_expired(tx, rec)
   local closed = waitpoint.close(tx, rec, "expired", function(entry) return entry[3] and entry[3] <= tx.now end)
-  if rec.phase == "suspended" and rec.open == nil and rec.wait_until == nil then
+  if rec.phase == "suspended" and rec.wait_until == nil and not is_answerable(rec) then
     return resume.timed_out(tx, rec, "every waitpoint expired")
   end
   execution.save(tx, rec)

@@ -12,6 +12,7 @@ local execution = require "record.execution"
 local flow = require "record.flow"
 local frames = require "record.frames"
 local signals = require "record.signals"
+local step = require "record.step"
 local usage = require "record.usage"
 local waitpoint = require "record.waitpoint"
 
@@ -33,6 +34,7 @@ local function remove(tx, rec)
   waitpoint.remove_all(tx, rec)
   signals.remove_all(tx, rec)
   usage.remove_all(tx, rec)
+  step.remove_all(tx, rec)
   frames.remove_all(tx, rec)
   dependencies.remove_all(tx, rec)
   if rec.flow_id then flow.forget_member(tx, rec) end

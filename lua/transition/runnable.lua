@@ -7,6 +7,8 @@ local execution = require "record.execution"
 local flow = require "record.flow"
 local keys = require "lib.keys"
 local queues = require "index.queues"
+local step = require "record.step"
+local suspension = require "record.suspension"
 
 local runnable = {}
 
@@ -22,6 +24,15 @@ local function start_nested(tx, rec)
   event.of_flow(tx, f, "flow.sealed")
 end
 
+-- The step under which it waited for its children is done.
+local function children_ended(tx, rec)
+  local w = suspension.woken(rec)
+  if w == nil or w.step == nil or w.cause ~= "children" then return end
+  step.found(tx, rec, w.step, "children", {
+    id = w.id, cause = w.cause, refs = {}, upto = children.load(rec).total,
+  })
+end
+
 -- Clears whatever held the execution back and decides its place anew; an operator's hold is not cleared here
 -- but by whoever calls this.
 function runnable.settle(tx, rec)
@@ -31,6 +42,7 @@ function runnable.settle(tx, rec)
   if rec.awaiting then
     if children.load(rec).open > 0 then return execution.block(rec, "waiting_for_children", nil, tx.now) end
     rec.awaiting = nil
+    children_ended(tx, rec)
   end
   if rec.delay and rec.delay <= tx.now then rec.delay = nil end
   if rec.delay == nil and rec.nested then return start_nested(tx, rec) end

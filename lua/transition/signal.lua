@@ -23,9 +23,11 @@ local function token_of(w, digest)
 end
 
 -- True while the waitpoint takes signals: pending under the attempt that made it, which may wait for its children, or
--- part of the current suspension.
+-- part of the current suspension. One of a step is pending whenever the execution does not wait for it.
 local function is_open(rec, w, now)
-  if w.state == "closed" or (w.expires and w.expires <= now) or w.attempt ~= rec.attempt then return false end
+  if w.state == "closed" or (w.expires and w.expires <= now) then return false end
+  if w.step and w.state == "pending" then return rec.phase ~= "terminal" end
+  if w.step == nil and w.attempt ~= rec.attempt then return false end
   if w.state == "pending" then return rec.phase == "active" or (rec.phase == "runnable" and rec.resume ~= nil) end
   local current = suspension.load(rec)
   return rec.phase == "suspended" and current ~= nil and current.id == w.suspension

@@ -8,6 +8,7 @@ local flow = require "record.flow"
 local lane = require "record.lane"
 local leases = require "index.leases"
 local spec = require "record.spec"
+local step = require "record.step"
 local suspension = require "record.suspension"
 
 local start = {}
@@ -97,7 +98,7 @@ end
 function start.heavy(tx, rec)
   local input = spec.input(tx, rec)
   local from_upstreams, bytes = passed(tx, rec)
-  return input, from_upstreams, #input + bytes
+  return input, from_upstreams, #input + bytes + step.weight(rec)
 end
 
 -- What the worker gets to see: the id, the stored record, the input, and what only some have: what the submitter said
@@ -105,10 +106,12 @@ end
 function start.task(tx, rec, input, from_upstreams)
   if input == nil then input, from_upstreams = start.heavy(tx, rec) end
   local extras = false
-  if rec.said or rec.woken or from_upstreams then
+  if rec.said or rec.woken or from_upstreams or rec.steps then
+    local steps, more_steps = step.carried(tx, rec)
     extras = {
       spec = rec.said and tx:record(keys.spec(tx, rec.id)) or nil,
       resume = rec.woken and suspension.resume(tx, rec) or nil, passed = from_upstreams,
+      steps = steps, steps_more = more_steps,
     }
   end
   return { rec.id, tx:record(keys.core(tx, rec.id)), input, extras }

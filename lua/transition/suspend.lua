@@ -4,6 +4,7 @@ local event = require "lib.event"
 local execution = require "record.execution"
 local reply = require "lib.reply"
 local signals = require "record.signals"
+local step = require "record.step"
 local suspension = require "record.suspension"
 local waitpoint = require "record.waitpoint"
 
@@ -13,12 +14,13 @@ local function refused(field, problem)
   return reply.err("invalid_argument", { field = field, problem = problem })
 end
 
--- The entries of a list that the suspension takes over: those named, or all when `wanted` is nil. `seen` notes their
--- ids.
-local function taken_of(list, wanted, seen)
+-- The entries of a list that the suspension takes over: those named, or all when `wanted` is nil; of those that belong
+-- to a step, which stands at `at`, its own. `seen` notes their ids.
+local function taken_of(list, at, step, wanted, seen)
   local out = {}
   for _, entry in ipairs(list) do
-    if wanted == nil or wanted[entry[1]] then
+    local owner = entry[at]
+    if (owner and owner == step) or (not owner and (wanted == nil or wanted[entry[1]])) then
       out[#out + 1] = entry
       seen[entry[1]] = true
     end
@@ -28,13 +30,14 @@ end
 
 -- The attempt's pending waitpoints that the suspension takes over, those that were answered before their time was over,
 -- and the refusal when it names another.
-local function adopted(rec, ids)
+local function adopted(rec, ids, step)
   local wanted, seen = nil, {}
   if ids then
     wanted = {}
     for _, id in ipairs(ids) do wanted[id] = true end
   end
-  local pending, answered = taken_of(waitpoint.open(rec), wanted, seen), taken_of(waitpoint.answered(rec), wanted, seen)
+  local pending = taken_of(waitpoint.open(rec), 4, step, wanted, seen)
+  local answered = taken_of(waitpoint.answered(rec), 3, step, wanted, seen)
   for _, id in ipairs(ids or {}) do
     if not seen[id] then return nil, nil, reply.err("waitpoint_not_found", { waitpoint_id = id }) end
   end
@@ -73,34 +76,57 @@ local function known_id(tx, new, at, review_id)
   end
 end
 
+-- The waitpoints of `list` that a step has not opened before, under whose keys it waits.
+local function not_yet_open(list, pending, step)
+  local known, out = {}, {}
+  for _, entry in ipairs(pending) do
+    if entry[4] == step then known[entry[2]] = true end
+  end
+  for _, w in ipairs(list) do
+    if not known[w.key] then out[#out + 1] = w end
+  end
+  return out
+end
+
+-- Since when it is waited: since the first of the waitpoints that an earlier run of the handler opened for this step.
+local function since(tx, a, loaded)
+  local at = tx.now
+  for _, w in ipairs(loaded) do
+    if a.step and w.step == a.step then at = math.min(at, w.created) end
+  end
+  return at
+end
+
 -- Plans the new waitpoints; answers the field and the problem of one that cannot be opened.
-local function open_new(tx, rec, new, at, suspension_id)
+local function open_new(tx, rec, new, at, suspension_id, step)
   for i, w in ipairs(new) do
     local field, problem = waitpoint.problem(rec, w)
     if #w.tokens == 0 then field, problem = "tokens", "must hold a token" end
     if field then return string.format(at, i - 1) .. "." .. field, problem end
-    waitpoint.create(tx, rec, w, "active", suspension_id)
+    waitpoint.create(tx, rec, w, "active", suspension_id, step)
   end
 end
 
 -- The attempt goes on: what it would have waited for has come already.
 local function go_on(tx, rec, a, state)
   local refs = condition.satisfying(state, signals.number)
-  waitpoint.close(tx, rec, "already_satisfied")
+  waitpoint.close(tx, rec, "already_satisfied", function(entry) return waitpoint.takes_part(entry, a.step) end)
+  if a.step then step.found(tx, rec, a.step, "signal", { id = a.suspension_id, cause = "signal", refs = refs }) end
   rec.satisfied, rec.waits = cmsgpack.pack({ a.suspension_id, refs }), 1
   execution.save(tx, rec)
   event.of_execution(tx, rec, "execution.already_satisfied", "suspension_id", a.suspension_id)
   return nil, "satisfied", refs
 end
 
-local function set_aside(tx, rec, a, state, adopted_records)
+local function set_aside(tx, rec, a, state, adopted_records, asked)
   for _, w in ipairs(adopted_records) do waitpoint.activate(tx, w, a.suspension_id) end
   suspension.store(rec, {
     id = a.suspension_id, reason = a.reason, at = tx.now, behavior = a.timeout_behavior, condition = state,
-    review_id = a.review_waitpoint_id, step = a.step,
+    review_id = a.review_waitpoint_id, step = a.step or a.wait, recorded = a.step,
   })
+  if a.step then step.wait(tx, rec, asked, a.step, "signal", since(tx, a, adopted_records)) end
   suspension.replace_continuation(tx, rec, a.continuation, a.continuation_encoding)
-  rec.wait_until = a.timeout_ms and tx.now + a.timeout_ms or nil
+  rec.wait_until = a.timeout_ms and since(tx, a, adopted_records) + a.timeout_ms or nil
   rec.ended_by, rec.ended_value = "suspend", tx.now
   rec.time_left = rec.timeout_at and math.max(rec.timeout_at - tx.now, 1) or nil
   rec.timeout_at, rec.yield, rec.reclaims, rec.satisfied, rec.woken = nil, nil, nil, nil, nil
@@ -110,14 +136,15 @@ local function set_aside(tx, rec, a, state, adopted_records)
   return nil, "suspended"
 end
 
--- Answers a refusal; or nil, "satisfied" or "suspended", and for the first the stream ids of the signals.
-function suspend.attempt(tx, rec, a)
+-- Answers a refusal; or nil, "satisfied" or "suspended", and for the first the stream ids of the signals. `asked` is
+-- the step of a wait that an earlier run of the handler asked for.
+function suspend.attempt(tx, rec, a, asked)
   if a.timeout_behavior == "escalate" and a.review_waitpoint_id == nil then
     return refused("review_waitpoint_id", "is missing: escalation opens a waitpoint")
   end
-  local pending, answered, unknown = adopted(rec, a.adopt)
+  local pending, answered, unknown = adopted(rec, a.adopt, a.step)
   if unknown then return unknown end
-  local new, at = a.waitpoints, "waitpoints[%d]"
+  local new, at = a.step and not_yet_open(a.waitpoints, pending, a.step) or a.waitpoints, "waitpoints[%d]"
   if #new == 0 and #pending == 0 and a.otherwise then new, at = { a.otherwise }, "otherwise" end
   if #new == 0 and #pending == 0 then
     return refused("waitpoints", "must hold a waitpoint: the attempt has none pending")
@@ -133,9 +160,9 @@ function suspend.attempt(tx, rec, a)
   local loaded, early = early_signals(tx, pending, answered)
 
   -- Pending ones that are not part of it are given up.
-  waitpoint.close(tx, rec, "not_adopted", function(entry) return not part[entry[1]] end)
-  waitpoint.forget_answered(tx, rec)
-  field, problem = open_new(tx, rec, new, at, a.suspension_id)
+  waitpoint.close(tx, rec, "not_adopted", function(entry) return not part[entry[1]] and entry[4] == nil end)
+  waitpoint.forget_answered(tx, rec, function(entry) return entry[3] == nil or entry[3] == a.step end)
+  field, problem = open_new(tx, rec, new, at, a.suspension_id, a.step)
   if field then return refused(field, problem) end
   local state, enough = condition.new(a.condition), false
   for _, s in ipairs(early) do
@@ -143,7 +170,7 @@ function suspend.attempt(tx, rec, a)
     enough = done
   end
   if enough then return go_on(tx, rec, a, state) end
-  return set_aside(tx, rec, a, state, loaded)
+  return set_aside(tx, rec, a, state, loaded, asked)
 end
 
 return suspend

@@ -23,7 +23,7 @@ define.fn {
     if w == nil or w.exec ~= rec.id then return reply.err("waitpoint_not_found", { waitpoint_id = a.waitpoint_id }) end
     if w.state == "closed" then
       if rec.answered and w.early then
-        waitpoint.forget_answered(tx, rec, w.id)
+        waitpoint.forget_answered(tx, rec, function(entry) return entry[1] == w.id end)
         execution.save(tx, rec)
       end
       return reply.ok("closed", { replayed = true })

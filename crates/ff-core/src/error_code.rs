@@ -108,6 +108,12 @@ text_enum! {
         QuotaVersionConflict = "quota_version_conflict",
         /// No access token has this id, or it was revoked.
         AccessNotFound = "access_not_found",
+        /// The execution has recorded no step of this name.
+        StepNotFound = "step_not_found",
+        /// The step was recorded with another input, or as another kind of step; detail says what is stored.
+        StepChanged = "step_changed",
+        /// The execution has recorded as many steps, or bytes, as it can.
+        StepsFull = "steps_full",
         /// The partition is moving; nothing was written.
         TryAgain = "try_again",
         /// A stored record cannot be read; detail names key and field.
@@ -171,6 +177,9 @@ impl ErrorCode {
             ErrorCode::QuotaNotFound => Class::NotFound,
             ErrorCode::QuotaVersionConflict => Class::Conflict,
             ErrorCode::AccessNotFound => Class::NotFound,
+            ErrorCode::StepNotFound => Class::NotFound,
+            ErrorCode::StepChanged => Class::Conflict,
+            ErrorCode::StepsFull => Class::Conflict,
             ErrorCode::TryAgain => Class::Retryable,
             ErrorCode::CorruptRecord => Class::Corrupt,
         }
@@ -231,6 +240,9 @@ impl ErrorCode {
             ErrorCode::QuotaNotFound => "No quota has this id.",
             ErrorCode::QuotaVersionConflict => "The quota exists, or its definition changed in between; detail says which version it has.",
             ErrorCode::AccessNotFound => "No access token has this id, or it was revoked.",
+            ErrorCode::StepNotFound => "The execution has recorded no step of this name.",
+            ErrorCode::StepChanged => "The step was recorded with another input, or as another kind of step; detail says what is stored.",
+            ErrorCode::StepsFull => "The execution has recorded as many steps, or bytes, as it can.",
             ErrorCode::TryAgain => "The partition is moving; nothing was written.",
             ErrorCode::CorruptRecord => "A stored record cannot be read; detail names key and field.",
         }

@@ -260,7 +260,8 @@ impl Waitpoints {
             condition,
             continuation: new.continuation.map(Bytes),
             continuation_encoding: new.continuation_encoding,
-            step: new.step,
+            step: None,
+            wait: new.step,
             execution_id: id,
             fence: new.fence,
             otherwise: Some(otherwise.to_store.clone()),
@@ -301,6 +302,9 @@ impl Waitpoints {
                 let signals = if more { self.operations.signals(id, true).await? } else { signals };
                 Ok(Suspended::AlreadySatisfied { suspension_id, signals })
             }
+            SuspendExecutionReply::Done { resume } => {
+                Ok(Suspended::AlreadySatisfied { suspension_id: resume.suspension_id, signals: resume.signals })
+            }
         }
     }
 
@@ -318,10 +322,14 @@ impl Waitpoints {
         let asked = request_id.unwrap_or_else(Uuid::now_v7);
         let waitpoint_id = WaitpointId::from_uuid(derived(id, fence.lease_epoch, "pending", asked, &spec.key));
         let made = signer.open(spec, waitpoint_id)?;
-        let call = CreateWaitpoint { execution_id: id, fence, waitpoint: made.to_store };
+        let call = CreateWaitpoint::new(id, fence, made.to_store);
         let client = self.operations.client();
-        let CreateWaitpointReply::Created { expires_at, .. } = client.call(client.route_of(&id), &call).await?;
-        Ok(OpenedWaitpoint { waitpoint_id, key: spec.key.clone(), expires_at, tokens: made.tokens })
+        let (waitpoint_id, expires_at, tokens) = match client.call(client.route_of(&id), &call).await? {
+            CreateWaitpointReply::Created { expires_at, .. } => (waitpoint_id, expires_at, made.tokens),
+            CreateWaitpointReply::Open { waitpoint_id, expires_at } => (waitpoint_id, expires_at, Vec::new()),
+            CreateWaitpointReply::Done => (waitpoint_id, None, Vec::new()),
+        };
+        Ok(OpenedWaitpoint { waitpoint_id, key: spec.key.clone(), expires_at, tokens })
     }
 
     /// The worker gives up a pending waitpoint.

@@ -133,6 +133,27 @@ wire_words! {
         Operator = "operator",
         Children = "children",
         Budget = "budget",
+        Timer = "timer",
+    }
+}
+
+wire_words! {
+    /// The contract type `step_kind`.
+    StepKind {
+        Run = "run",
+        Sleep = "sleep",
+        Signal = "signal",
+        Children = "children",
+        Spawn = "spawn",
+    }
+}
+
+wire_words! {
+    /// The contract type `step_state`.
+    StepState {
+        Waiting = "waiting",
+        Done = "done",
+        Failed = "failed",
     }
 }
 
@@ -824,7 +845,7 @@ wire_struct! {
     Resume {
         /// `suspension_id`: a UUID in lower case
         suspension_id ("suspension_id"): SuspensionId,
-        /// `resume_cause`: `signal`, `timeout`, `operator`, `children`, `budget`
+        /// `resume_cause`: `signal`, `timeout`, `operator`, `children`, `budget`, `timer`
         cause ("cause"): ResumeCause,
         /// `[signal]`
         signals ("signals"): Vec<Signal>,
@@ -840,13 +861,52 @@ wire_struct! {
         more_children ("more_children"): Option<bool>,
         /// `step_name?`: 1 to 256 bytes. A step of a handler, by which a later run finds it again.
         step ("step"): Option<String>,
+        /// `actor?`: 1 to 128 bytes
+        actor ("actor"): Option<String>,
     }
 }
 impl Resume {
     /// What is required, with nothing optional said.
     #[must_use]
     pub fn new(suspension_id: SuspensionId, cause: ResumeCause, signals: Vec<Signal>, more: bool) -> Self {
-        Self { suspension_id, cause, signals, more, continuation: None, continuation_encoding: None, children: None, more_children: None, step: None }
+        Self { suspension_id, cause, signals, more, continuation: None, continuation_encoding: None, children: None, more_children: None, step: None, actor: None }
+    }
+}
+
+wire_struct! {
+    /// A step that a handler recorded. `due_at` is when a sleep ends, or when a failed step is tried again.
+    Step {
+        /// `step_name`: 1 to 256 bytes. A step of a handler, by which a later run finds it again.
+        name ("name"): String,
+        /// `count`: 0 to 9007199254740991
+        number ("number"): i64,
+        /// `step_kind`: `run`, `sleep`, `signal`, `children`, `spawn`
+        kind ("kind"): StepKind,
+        /// `step_state`: `waiting`, `done`, `failed`
+        state ("state"): StepState,
+        /// `count`: 0 to 9007199254740991
+        tries ("tries"): i64,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        started_at ("started_at"): i64,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        ended_at ("ended_at"): Option<i64>,
+        /// `attempt_index`: 0 to 9007199254740991
+        attempt_index ("attempt_index"): i64,
+        /// `count?`: 0 to 9007199254740991
+        result_bytes ("result_bytes"): Option<i64>,
+        /// `failure?`
+        failure ("failure"): Option<Failure>,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        due_at ("due_at"): Option<i64>,
+        /// `step_digest?`: 1 to 128 bytes of `^[%w%+/=_%-]+$`. What a caller makes of a step's input, to find out whether it changed.
+        input_digest ("input_digest"): Option<String>,
+    }
+}
+impl Step {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(name: String, number: i64, kind: StepKind, state: StepState, tries: i64, started_at: i64, attempt_index: i64) -> Self {
+        Self { name, number, kind, state, tries, started_at, attempt_index, ended_at: None, result_bytes: None, failure: None, due_at: None, input_digest: None }
     }
 }
 
@@ -2519,6 +2579,14 @@ wire_struct! {
         children_open ("children_open"): i64,
         /// `usage?`
         usage ("usage"): Option<Usage>,
+        /// `count`: 0 to 9007199254740991
+        steps ("steps"): i64,
+        /// `count`: 0 to 9007199254740991
+        step_bytes ("step_bytes"): i64,
+        /// `execution_id?`: a UUID in lower case
+        forked_from ("forked_from"): Option<ExecutionId>,
+        /// `[execution_id]`: a UUID in lower case
+        forks ("forks"): Vec<ExecutionId>,
     }
 }
 
@@ -3362,18 +3430,23 @@ impl ChangeExecution {
 }
 
 wire_struct! {
-    /// Runs an ended execution again with a new attempt; a deadline already past no longer applies.
+    /// Runs an ended execution again with a new attempt; a deadline already past no longer applies. It keeps its steps, those before `from_step`, or none with `from_start`.
     ///
     /// Calls `ff_replay_execution`.
     /// Refused with `execution_not_found`.
     /// Refused with `execution_not_terminal`.
     /// Refused with `max_replays`.
     /// Refused with `flow_terminal`.
+    /// Refused with `step_not_found`.
     ReplayExecution {
         /// `actor`: 1 to 128 bytes
         actor ("actor"): String,
         /// `execution_id`: a UUID in lower case
         execution_id ("execution_id"): ExecutionId,
+        /// `bool?`: true or false
+        from_start ("from_start"): Option<bool>,
+        /// `step_name?`: 1 to 256 bytes. A step of a handler, by which a later run finds it again.
+        from_step ("from_step"): Option<String>,
         /// `reason?`: 0 to 4096 bytes
         reason ("reason"): Option<String>,
     }
@@ -3392,7 +3465,7 @@ impl ReplayExecution {
     /// What is required, with nothing optional said.
     #[must_use]
     pub fn new(actor: String, execution_id: ExecutionId) -> Self {
-        Self { actor, execution_id, reason: None }
+        Self { actor, execution_id, from_start: None, from_step: None, reason: None }
     }
 }
 
@@ -3839,7 +3912,7 @@ wire_reply! {
 wire_call!(GrantReclaim -> GrantReclaimReply, "ff_grant_reclaim", read_only: false);
 
 wire_struct! {
-    /// Sets the running attempt aside until its condition is met. Adopts the attempt's pending waitpoints, all of them when `adopt` is absent; opens `otherwise` when there is no other. Early signals that are enough leave the lease as it is. `step` names the wait; whoever continues the attempt finds it in the resume.
+    /// Sets the running attempt aside until its condition is met. Adopts the attempt's pending waitpoints, all of them when `adopt` is absent; opens `otherwise` when there is no other. Early signals that are enough leave the lease as it is. `step` makes it a step: it outlives the attempt, and once it is done a later call is answered what it came to. `wait` only names it; whoever continues the attempt finds either in the resume.
     ///
     /// Calls `ff_suspend_execution`.
     /// Refused with `execution_not_found`.
@@ -3848,6 +3921,8 @@ wire_struct! {
     /// Refused with `lease_expired`.
     /// Refused with `lease_revoked`.
     /// Refused with `waitpoint_not_found`.
+    /// Refused with `step_changed`.
+    /// Refused with `steps_full`.
     SuspendExecution {
         /// `waitpoint_ids?`: list of `waitpoint_id`, at most 64
         adopt ("adopt"): Option<Vec<WaitpointId>>,
@@ -3875,6 +3950,8 @@ wire_struct! {
         timeout_behavior ("timeout_behavior"): TimeoutBehavior,
         /// `duration_ms?`: 0 to 315360000000
         timeout_ms ("timeout_ms"): Option<i64>,
+        /// `step_name?`: 1 to 256 bytes. A step of a handler, by which a later run finds it again.
+        wait ("wait"): Option<String>,
         /// `new_waitpoints`: list of `new_waitpoint`, at most 64
         waitpoints ("waitpoints"): Vec<NewWaitpoint>,
     }
@@ -3885,6 +3962,9 @@ wire_reply! {
         AlreadySatisfied ("already_satisfied") {
             more ("more"): bool,
             signals ("signals"): Vec<Signal>,
+        },
+        Done ("done") {
+            resume ("resume"): Resume,
         },
         Suspended ("suspended") {
             replayed ("replayed"): bool,
@@ -3899,7 +3979,7 @@ impl SuspendExecution {
     /// What is required, with nothing optional said.
     #[must_use]
     pub fn new(condition: Vec<ConditionNode>, execution_id: ExecutionId, fence: Fence, reason: SuspensionReason, suspension_id: SuspensionId, timeout_behavior: TimeoutBehavior, waitpoints: Vec<NewWaitpoint>) -> Self {
-        Self { condition, execution_id, fence, reason, suspension_id, timeout_behavior, waitpoints, adopt: None, continuation: None, continuation_encoding: None, otherwise: None, review_waitpoint_id: None, step: None, timeout_ms: None }
+        Self { condition, execution_id, fence, reason, suspension_id, timeout_behavior, waitpoints, adopt: None, continuation: None, continuation_encoding: None, otherwise: None, review_waitpoint_id: None, step: None, timeout_ms: None, wait: None }
     }
 }
 
@@ -3961,7 +4041,7 @@ wire_reply! {
 wire_call!(FailSuspension -> FailSuspensionReply, "ff_fail_suspension", read_only: false);
 
 wire_struct! {
-    /// Opens a waitpoint while the attempt still runs; signals that come before the suspend are kept and count then.
+    /// Opens a waitpoint while the attempt still runs; signals that come before the suspend are kept and count then. With `step` it belongs to a wait that outlives the attempt: one that is open already is answered, and asked for by its id it gets these tokens in place of those it had.
     ///
     /// Calls `ff_create_waitpoint`.
     /// Refused with `execution_not_found`.
@@ -3969,11 +4049,15 @@ wire_struct! {
     /// Refused with `stale_lease`.
     /// Refused with `lease_expired`.
     /// Refused with `lease_revoked`.
+    /// Refused with `step_changed`.
+    /// Refused with `steps_full`.
     CreateWaitpoint {
         /// `execution_id`: a UUID in lower case
         execution_id ("execution_id"): ExecutionId,
         /// `fence`
         fence ("fence"): Fence,
+        /// `step_name?`: 1 to 256 bytes. A step of a handler, by which a later run finds it again.
+        step ("step"): Option<String>,
         /// `new_waitpoint`
         waitpoint ("waitpoint"): NewWaitpoint,
     }
@@ -3985,9 +4069,21 @@ wire_reply! {
             expires_at ("expires_at"): Option<i64>,
             replayed ("replayed"): bool,
         },
+        Done ("done"),
+        Open ("open") {
+            expires_at ("expires_at"): Option<i64>,
+            waitpoint_id ("waitpoint_id"): WaitpointId,
+        },
     }
 }
 wire_call!(CreateWaitpoint -> CreateWaitpointReply, "ff_create_waitpoint", read_only: false);
+impl CreateWaitpoint {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(execution_id: ExecutionId, fence: Fence, waitpoint: NewWaitpoint) -> Self {
+        Self { execution_id, fence, waitpoint, step: None }
+    }
+}
 
 wire_struct! {
     /// The worker gives up a pending waitpoint; its early signals no longer count.
@@ -4638,7 +4734,7 @@ impl ListFlows {
 }
 
 wire_struct! {
-    /// Submits children of a running execution, all or none; each shares its parent's budgets and deadline. A known id or key is answered again.
+    /// Submits children of a running execution, all or none; each shares its parent's budgets and deadline. A known id or key is answered again. `step` makes it a step: once it is done, a later call is answered its children.
     ///
     /// Calls `ff_spawn_children`.
     /// Refused with `execution_not_found`.
@@ -4653,6 +4749,8 @@ wire_struct! {
     /// Refused with `lane_depth_needed`.
     /// Refused with `capability_invalid`.
     /// Refused with `flow_full`.
+    /// Refused with `step_changed`.
+    /// Refused with `steps_full`.
     SpawnChildren {
         /// `new_children`: list of `new_child`, at most 64
         children ("children"): Vec<NewChild>,
@@ -4660,6 +4758,8 @@ wire_struct! {
         execution_id ("execution_id"): ExecutionId,
         /// `fence`
         fence ("fence"): Fence,
+        /// `step_name?`: 1 to 256 bytes. A step of a handler, by which a later run finds it again.
+        step ("step"): Option<String>,
     }
 }
 wire_reply! {
@@ -4671,9 +4771,16 @@ wire_reply! {
     }
 }
 wire_call!(SpawnChildren -> SpawnChildrenReply, "ff_spawn_children", read_only: false);
+impl SpawnChildren {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(children: Vec<NewChild>, execution_id: ExecutionId, fence: Fence) -> Self {
+        Self { children, execution_id, fence, step: None }
+    }
+}
 
 wire_struct! {
-    /// Sets the running attempt aside until every child has ended; the next claim continues it with their outcomes. When all have ended already the lease stays, unless `aside` says that the attempt lets go of it all the same.
+    /// Sets the running attempt aside until every child has ended; the next claim continues it with their outcomes. When all have ended already the lease stays, unless `aside` says that the attempt lets go of it all the same. `step` makes it a step: once it is done, a later call is answered the same outcomes.
     ///
     /// Calls `ff_wait_children`.
     /// Refused with `execution_not_found`.
@@ -4681,6 +4788,8 @@ wire_struct! {
     /// Refused with `stale_lease`.
     /// Refused with `lease_expired`.
     /// Refused with `lease_revoked`.
+    /// Refused with `step_changed`.
+    /// Refused with `steps_full`.
     WaitChildren {
         /// `bool?`: true or false
         aside ("aside"): Option<bool>,
@@ -4688,6 +4797,8 @@ wire_struct! {
         execution_id ("execution_id"): ExecutionId,
         /// `fence`
         fence ("fence"): Fence,
+        /// `step_name?`: 1 to 256 bytes. A step of a handler, by which a later run finds it again.
+        step ("step"): Option<String>,
         /// `suspension_id`: a UUID in lower case
         wait_id ("wait_id"): SuspensionId,
     }
@@ -4709,7 +4820,7 @@ impl WaitChildren {
     /// What is required, with nothing optional said.
     #[must_use]
     pub fn new(execution_id: ExecutionId, fence: Fence, wait_id: SuspensionId) -> Self {
-        Self { execution_id, fence, wait_id, aside: None }
+        Self { execution_id, fence, wait_id, aside: None, step: None }
     }
 }
 
@@ -4742,6 +4853,279 @@ impl ReadChildren {
     #[must_use]
     pub fn new(execution_id: ExecutionId, limit: i64) -> Self {
         Self { execution_id, limit, from: None }
+    }
+}
+
+wire_struct! {
+    /// Stores the result of a step of the running attempt. A step that is known keeps its first result, which is answered; with `rerun` another input digest replaces it.
+    ///
+    /// Calls `ff_store_step`.
+    /// Refused with `execution_not_found`.
+    /// Refused with `execution_not_active`.
+    /// Refused with `stale_lease`.
+    /// Refused with `lease_expired`.
+    /// Refused with `lease_revoked`.
+    /// Refused with `step_changed`.
+    /// Refused with `steps_full`.
+    StoreStep {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `fence`
+        fence ("fence"): Fence,
+        /// `step_digest?`: 1 to 128 bytes of `^[%w%+/=_%-]+$`. What a caller makes of a step's input, to find out whether it changed.
+        input_digest ("input_digest"): Option<String>,
+        /// `step_name`: 1 to 256 bytes. A step of a handler, by which a later run finds it again.
+        name ("name"): String,
+        /// `bool?`: true or false
+        rerun ("rerun"): Option<bool>,
+        /// `step_result?`: at most 1048576 bytes
+        result ("result"): Option<Bytes>,
+        /// `encoding?`: 1 to 64 bytes of `^[%w%._%-/%+]+$`
+        result_encoding ("result_encoding"): Option<String>,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        started_at ("started_at"): Option<i64>,
+        /// `step_tries?`: 1 to 9007199254740991
+        tries ("tries"): Option<i64>,
+    }
+}
+wire_reply! {
+    /// What [`StoreStep`] answers.
+    StoreStepReply {
+        Known ("known") {
+            input_digest ("input_digest"): Option<String>,
+            result ("result"): Option<Bytes>,
+            result_encoding ("result_encoding"): Option<String>,
+        },
+        Stored ("stored"),
+    }
+}
+wire_call!(StoreStep -> StoreStepReply, "ff_store_step", read_only: false);
+impl StoreStep {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(execution_id: ExecutionId, fence: Fence, name: String) -> Self {
+        Self { execution_id, fence, name, input_digest: None, rerun: None, result: None, result_encoding: None, started_at: None, tries: None }
+    }
+}
+
+wire_struct! {
+    /// Notes that a step of the running attempt failed, how often it was tried, and when it is tried again. A step that is done stays done.
+    ///
+    /// Calls `ff_note_step`.
+    /// Refused with `execution_not_found`.
+    /// Refused with `execution_not_active`.
+    /// Refused with `stale_lease`.
+    /// Refused with `lease_expired`.
+    /// Refused with `lease_revoked`.
+    /// Refused with `step_changed`.
+    /// Refused with `steps_full`.
+    NoteStep {
+        /// `category`: 1 to 128 bytes
+        category ("category"): String,
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `fence`
+        fence ("fence"): Fence,
+        /// `step_digest?`: 1 to 128 bytes of `^[%w%+/=_%-]+$`. What a caller makes of a step's input, to find out whether it changed.
+        input_digest ("input_digest"): Option<String>,
+        /// `step_name`: 1 to 256 bytes. A step of a handler, by which a later run finds it again.
+        name ("name"): String,
+        /// `reason`: 0 to 4096 bytes
+        reason ("reason"): String,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        retry_at ("retry_at"): Option<i64>,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        started_at ("started_at"): Option<i64>,
+        /// `step_tries`: 1 to 9007199254740991
+        tries ("tries"): i64,
+    }
+}
+wire_reply! {
+    /// What [`NoteStep`] answers.
+    NoteStepReply {
+        Known ("known"),
+        Noted ("noted"),
+    }
+}
+wire_call!(NoteStep -> NoteStepReply, "ff_note_step", read_only: false);
+impl NoteStep {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(category: String, execution_id: ExecutionId, fence: Fence, name: String, reason: String, tries: i64) -> Self {
+        Self { category, execution_id, fence, name, reason, tries, input_digest: None, retry_at: None, started_at: None }
+    }
+}
+
+wire_struct! {
+    /// A step of an execution with its result. Of a wait that is done, what it came to: its signals or children from the `from`-th on.
+    ///
+    /// Calls `ff_get_step`.
+    /// Refused with `execution_not_found`.
+    /// Refused with `step_not_found`.
+    GetStep {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `step_tries?`: 1 to 9007199254740991
+        from ("from"): Option<i64>,
+        /// `step_name`: 1 to 256 bytes. A step of a handler, by which a later run finds it again.
+        name ("name"): String,
+    }
+}
+wire_reply! {
+    /// What [`GetStep`] answers.
+    GetStepReply {
+        Found ("found") {
+            result ("result"): Option<Bytes>,
+            result_encoding ("result_encoding"): Option<String>,
+            resume ("resume"): Option<Resume>,
+            step ("step"): Step,
+        },
+    }
+}
+wire_call!(GetStep -> GetStepReply, "ff_get_step", read_only: true);
+impl GetStep {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(execution_id: ExecutionId, name: String) -> Self {
+        Self { execution_id, name, from: None }
+    }
+}
+
+wire_struct! {
+    /// The steps of an execution, in the order in which they were first recorded, after the step of a number.
+    ///
+    /// Calls `ff_list_steps`.
+    /// Refused with `execution_not_found`.
+    ListSteps {
+        /// `count?`: 0 to 9007199254740991
+        after ("after"): Option<i64>,
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `list_limit`: 1 to 1000
+        limit ("limit"): i64,
+    }
+}
+wire_reply! {
+    /// What [`ListSteps`] answers.
+    ListStepsReply {
+        Page ("page") {
+            more ("more"): bool,
+            steps ("steps"): Vec<Step>,
+        },
+    }
+}
+wire_call!(ListSteps -> ListStepsReply, "ff_list_steps", read_only: true, weight: limit);
+impl ListSteps {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(execution_id: ExecutionId, limit: i64) -> Self {
+        Self { execution_id, limit, after: None }
+    }
+}
+
+wire_struct! {
+    /// Sets the running attempt aside until a time; the next claim continues it. `step` names the sleep: its wake-up is stored by the first call, and a later one that comes after it keeps the lease.
+    ///
+    /// Calls `ff_sleep_execution`.
+    /// Refused with `execution_not_found`.
+    /// Refused with `execution_not_active`.
+    /// Refused with `stale_lease`.
+    /// Refused with `lease_expired`.
+    /// Refused with `lease_revoked`.
+    /// Refused with `step_changed`.
+    /// Refused with `steps_full`.
+    SleepExecution {
+        /// `continuation?`: at most 262144 bytes
+        continuation ("continuation"): Option<Bytes>,
+        /// `encoding?`: 1 to 64 bytes of `^[%w%._%-/%+]+$`
+        continuation_encoding ("continuation_encoding"): Option<String>,
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `fence`
+        fence ("fence"): Fence,
+        /// `step_name?`: 1 to 256 bytes. A step of a handler, by which a later run finds it again.
+        step ("step"): Option<String>,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        wake_at ("wake_at"): Option<i64>,
+        /// `duration_ms?`: 0 to 315360000000
+        wake_in_ms ("wake_in_ms"): Option<i64>,
+    }
+}
+wire_reply! {
+    /// What [`SleepExecution`] answers.
+    SleepExecutionReply {
+        Done ("done") {
+            wake_at ("wake_at"): i64,
+        },
+        Resting ("resting") {
+            replayed ("replayed"): bool,
+            wake_at ("wake_at"): i64,
+        },
+    }
+}
+wire_call!(SleepExecution -> SleepExecutionReply, "ff_sleep_execution", read_only: false);
+impl SleepExecution {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(execution_id: ExecutionId, fence: Fence) -> Self {
+        Self { execution_id, fence, continuation: None, continuation_encoding: None, step: None, wake_at: None, wake_in_ms: None }
+    }
+}
+
+wire_struct! {
+    /// Submits a new execution with the submission of another one and copies of its finished steps: those before a named one, or all. A known id is answered again.
+    ///
+    /// Calls `ff_fork_execution`.
+    /// Refused with `execution_not_found`.
+    /// Refused with `step_not_found`.
+    /// Refused with `idempotency_conflict`.
+    /// Refused with `lane_disabled`.
+    /// Refused with `lane_full`.
+    /// Refused with `lane_unseen`.
+    /// Refused with `lane_depth_needed`.
+    ForkExecution {
+        /// `actor`: 1 to 128 bytes
+        actor ("actor"): String,
+        /// `digest`: 32 to 64 bytes of `^%x+$`
+        body_digest ("body_digest"): String,
+        /// `budget_refs?`: list of `budget_ref`, at most 16
+        budgets ("budgets"): Option<Vec<BudgetRef>>,
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `execution_id`: a UUID in lower case
+        fork_id ("fork_id"): ExecutionId,
+        /// `step_name?`: 1 to 256 bytes. A step of a handler, by which a later run finds it again.
+        from_step ("from_step"): Option<String>,
+        /// `input?`: at most 1048576 bytes
+        input ("input"): Option<Bytes>,
+        /// `encoding?`: 1 to 64 bytes of `^[%w%._%-/%+]+$`
+        input_encoding ("input_encoding"): Option<String>,
+        /// `lane?`: 1 to 64 bytes of `^[%w%._%-]+$`
+        lane ("lane"): Option<String>,
+        /// `count?`: 0 to 9007199254740991
+        lane_depth ("lane_depth"): Option<i64>,
+        /// `priority?`: 0 to 9000
+        priority ("priority"): Option<i64>,
+        /// `tags?`: map from `tag_key` to `tag_value`, at most 64
+        tags ("tags"): Option<BTreeMap<String, String>>,
+    }
+}
+wire_reply! {
+    /// What [`ForkExecution`] answers.
+    ForkExecutionReply {
+        Forked ("forked") {
+            duplicate ("duplicate"): bool,
+            state ("state"): Option<PublicState>,
+            steps ("steps"): i64,
+        },
+    }
+}
+wire_call!(ForkExecution -> ForkExecutionReply, "ff_fork_execution", read_only: false);
+impl ForkExecution {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(actor: String, body_digest: String, execution_id: ExecutionId, fork_id: ExecutionId) -> Self {
+        Self { actor, body_digest, execution_id, fork_id, budgets: None, from_step: None, input: None, input_encoding: None, lane: None, lane_depth: None, priority: None, tags: None }
     }
 }
 
@@ -7489,6 +7873,12 @@ pub const FUNCTIONS: &[&str] = &[
     "ff_spawn_children",
     "ff_wait_children",
     "ff_read_children",
+    "ff_store_step",
+    "ff_note_step",
+    "ff_get_step",
+    "ff_list_steps",
+    "ff_sleep_execution",
+    "ff_fork_execution",
     "ff_take_webhooks",
     "ff_note_webhook",
     "ff_describe_webhook",
@@ -7607,6 +7997,7 @@ pub const READING: &[&str] = &[
     "ff_get_budget",
     "ff_get_lane",
     "ff_get_quota",
+    "ff_get_step",
     "ff_get_worker",
     "ff_lane_depth",
     "ff_library",
@@ -7619,6 +8010,7 @@ pub const READING: &[&str] = &[
     "ff_list_quota_keys",
     "ff_list_quota_waiters",
     "ff_list_quotas",
+    "ff_list_steps",
     "ff_list_waitpoints",
     "ff_list_workers",
     "ff_missing_quotas",
@@ -7691,6 +8083,7 @@ pub const ENDING: &[&str] = &[
     "ff_mark_worker_dead",
     "ff_note_keys",
     "ff_note_scope",
+    "ff_note_step",
     "ff_note_usage",
     "ff_note_webhook",
     "ff_offer_grant",
@@ -7714,6 +8107,8 @@ pub const ENDING: &[&str] = &[
     "ff_settle_quota",
     "ff_settle_reservation",
     "ff_settle_usage",
+    "ff_sleep_execution",
+    "ff_store_step",
     "ff_suspend_execution",
     "ff_take_webhooks",
     "ff_tally_events",
@@ -7775,6 +8170,8 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<WaitpointState>("WaitpointState"),
     crate::sample::Specimen::of::<SignalEffect>("SignalEffect"),
     crate::sample::Specimen::of::<ResumeCause>("ResumeCause"),
+    crate::sample::Specimen::of::<StepKind>("StepKind"),
+    crate::sample::Specimen::of::<StepState>("StepState"),
     crate::sample::Specimen::of::<EdgeOn>("EdgeOn"),
     crate::sample::Specimen::of::<EdgeState>("EdgeState"),
     crate::sample::Specimen::of::<InboundPolicy>("InboundPolicy"),
@@ -7819,6 +8216,7 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<ConditionProgress>("ConditionProgress"),
     crate::sample::Specimen::of::<Signal>("Signal"),
     crate::sample::Specimen::of::<Resume>("Resume"),
+    crate::sample::Specimen::of::<Step>("Step"),
     crate::sample::Specimen::of::<PassedValue>("PassedValue"),
     crate::sample::Specimen::of::<Inbound>("Inbound"),
     crate::sample::Specimen::of::<NewMember>("NewMember"),
@@ -8017,6 +8415,18 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<WaitChildrenReply>("WaitChildrenReply"),
     crate::sample::Specimen::of::<ReadChildren>("ReadChildren"),
     crate::sample::Specimen::of::<ReadChildrenReply>("ReadChildrenReply"),
+    crate::sample::Specimen::of::<StoreStep>("StoreStep"),
+    crate::sample::Specimen::of::<StoreStepReply>("StoreStepReply"),
+    crate::sample::Specimen::of::<NoteStep>("NoteStep"),
+    crate::sample::Specimen::of::<NoteStepReply>("NoteStepReply"),
+    crate::sample::Specimen::of::<GetStep>("GetStep"),
+    crate::sample::Specimen::of::<GetStepReply>("GetStepReply"),
+    crate::sample::Specimen::of::<ListSteps>("ListSteps"),
+    crate::sample::Specimen::of::<ListStepsReply>("ListStepsReply"),
+    crate::sample::Specimen::of::<SleepExecution>("SleepExecution"),
+    crate::sample::Specimen::of::<SleepExecutionReply>("SleepExecutionReply"),
+    crate::sample::Specimen::of::<ForkExecution>("ForkExecution"),
+    crate::sample::Specimen::of::<ForkExecutionReply>("ForkExecutionReply"),
     crate::sample::Specimen::of::<TakeWebhooks>("TakeWebhooks"),
     crate::sample::Specimen::of::<TakeWebhooksReply>("TakeWebhooksReply"),
     crate::sample::Specimen::of::<NoteWebhook>("NoteWebhook"),
@@ -8377,6 +8787,11 @@ wire_record! {
         hook ("hook"): Option<Bytes>,
         said ("said"): Option<i64>,
         ]
+        [
+        steps ("steps"): Option<i64>,
+        step_bytes ("step_bytes"): Option<i64>,
+        forked_from ("forked_from"): Option<ExecutionId>,
+        ]
     }
 }
 
@@ -8452,6 +8867,7 @@ wire_record! {
     MoreRecord {
         history ("history"): Option<Bytes>,
         actions ("actions"): Option<Bytes>,
+        forks ("forks"): Option<Bytes>,
     }
 }
 
@@ -8490,6 +8906,27 @@ wire_record! {
 }
 
 wire_record! {
+    /// A stored `step`.
+    StepRecord {
+        name ("name"): String,
+        kind ("kind"): StepKind,
+        state ("state"): StepState,
+        attempt ("attempt"): i64,
+        started ("started"): i64,
+        ended ("ended"): Option<i64>,
+        tries ("tries"): Option<i64>,
+        due ("due"): Option<i64>,
+        bytes ("bytes"): Option<i64>,
+        result ("result"): Option<Bytes>,
+        far ("far"): Option<i64>,
+        result_in ("result_in"): Option<String>,
+        digest ("digest"): Option<String>,
+        failure ("failure"): Option<Bytes>,
+        found ("found"): Option<Bytes>,
+    }
+}
+
+wire_record! {
     /// A stored `waitpoint`.
     WaitpointRecord {
         exec ("exec"): ExecutionId,
@@ -8507,6 +8944,7 @@ wire_record! {
         tokens ("tokens"): Bytes,
         allowed ("allowed"): Option<Bytes>,
         early ("early"): Option<Bytes>,
+        step ("step"): Option<String>,
     }
 }
 

@@ -78,6 +78,9 @@ static FRAME_PAYLOAD: Rule = Rule::Bytes { max: 65536 };
 static SUMMARY_DOCUMENT: Rule = Rule::Bytes { max: 1048576 };
 static STREAM_LIMIT: Rule = Rule::Int { min: 1, max: 10000 };
 static STEP_NAME: Rule = Rule::Text { min: 1, max: 256, pattern: None, digits_max: None, refuse: Some(("%c", "holds a character that is not allowed")), code: None };
+static STEP_RESULT: Rule = Rule::Bytes { max: 1048576 };
+static STEP_DIGEST: Rule = Rule::Text { min: 1, max: 128, pattern: Some("^[%w%+/=_%-]+$"), digits_max: None, refuse: None, code: None };
+static STEP_TRIES: Rule = Rule::Int { min: 1, max: 9007199254740991 };
 static MEMBER_KEY: Rule = Rule::Text { min: 1, max: 128, pattern: None, digits_max: None, refuse: None, code: None };
 static PASS_AS: Rule = Rule::Text { min: 1, max: 128, pattern: None, digits_max: None, refuse: None, code: None };
 static QUORUM: Rule = Rule::Int { min: 1, max: 100000 };
@@ -644,6 +647,7 @@ impl Bounded for ChangeExecution {
 impl Bounded for ReplayExecution {
     fn within(&self, _: &Rule) -> Result<(), Problem> {
         self.actor.within(&ACTOR).map_err(|problem| problem.within("actor"))?;
+        self.from_step.within(&STEP_NAME).map_err(|problem| problem.within("from_step"))?;
         self.reason.within(&REASON).map_err(|problem| problem.within("reason"))?;
         Ok(())
     }
@@ -774,6 +778,7 @@ impl Bounded for SuspendExecution {
         self.otherwise.within(&Rule::Own).map_err(|problem| problem.within("otherwise"))?;
         self.step.within(&STEP_NAME).map_err(|problem| problem.within("step"))?;
         self.timeout_ms.within(&DURATION_MS).map_err(|problem| problem.within("timeout_ms"))?;
+        self.wait.within(&STEP_NAME).map_err(|problem| problem.within("wait"))?;
         self.waitpoints.within(&NEW_WAITPOINTS).map_err(|problem| problem.within("waitpoints"))?;
         Ok(())
     }
@@ -799,6 +804,7 @@ impl Bounded for FailSuspension {
 impl Bounded for CreateWaitpoint {
     fn within(&self, _: &Rule) -> Result<(), Problem> {
         self.fence.within(&Rule::Own).map_err(|problem| problem.within("fence"))?;
+        self.step.within(&STEP_NAME).map_err(|problem| problem.within("step"))?;
         self.waitpoint.within(&Rule::Own).map_err(|problem| problem.within("waitpoint"))?;
         Ok(())
     }
@@ -970,6 +976,7 @@ impl Bounded for SpawnChildren {
     fn within(&self, _: &Rule) -> Result<(), Problem> {
         self.children.within(&NEW_CHILDREN).map_err(|problem| problem.within("children"))?;
         self.fence.within(&Rule::Own).map_err(|problem| problem.within("fence"))?;
+        self.step.within(&STEP_NAME).map_err(|problem| problem.within("step"))?;
         Ok(())
     }
 }
@@ -977,6 +984,7 @@ impl Bounded for SpawnChildren {
 impl Bounded for WaitChildren {
     fn within(&self, _: &Rule) -> Result<(), Problem> {
         self.fence.within(&Rule::Own).map_err(|problem| problem.within("fence"))?;
+        self.step.within(&STEP_NAME).map_err(|problem| problem.within("step"))?;
         Ok(())
     }
 }
@@ -985,6 +993,77 @@ impl Bounded for ReadChildren {
     fn within(&self, _: &Rule) -> Result<(), Problem> {
         self.from.within(&COUNT).map_err(|problem| problem.within("from"))?;
         self.limit.within(&LIST_LIMIT).map_err(|problem| problem.within("limit"))?;
+        Ok(())
+    }
+}
+
+impl Bounded for StoreStep {
+    fn within(&self, _: &Rule) -> Result<(), Problem> {
+        self.fence.within(&Rule::Own).map_err(|problem| problem.within("fence"))?;
+        self.input_digest.within(&STEP_DIGEST).map_err(|problem| problem.within("input_digest"))?;
+        self.name.within(&STEP_NAME).map_err(|problem| problem.within("name"))?;
+        self.result.within(&STEP_RESULT).map_err(|problem| problem.within("result"))?;
+        self.result_encoding.within(&ENCODING).map_err(|problem| problem.within("result_encoding"))?;
+        self.started_at.within(&TIME_MS).map_err(|problem| problem.within("started_at"))?;
+        self.tries.within(&STEP_TRIES).map_err(|problem| problem.within("tries"))?;
+        Ok(())
+    }
+}
+
+impl Bounded for NoteStep {
+    fn within(&self, _: &Rule) -> Result<(), Problem> {
+        self.category.within(&CATEGORY).map_err(|problem| problem.within("category"))?;
+        self.fence.within(&Rule::Own).map_err(|problem| problem.within("fence"))?;
+        self.input_digest.within(&STEP_DIGEST).map_err(|problem| problem.within("input_digest"))?;
+        self.name.within(&STEP_NAME).map_err(|problem| problem.within("name"))?;
+        self.reason.within(&REASON).map_err(|problem| problem.within("reason"))?;
+        self.retry_at.within(&TIME_MS).map_err(|problem| problem.within("retry_at"))?;
+        self.started_at.within(&TIME_MS).map_err(|problem| problem.within("started_at"))?;
+        self.tries.within(&STEP_TRIES).map_err(|problem| problem.within("tries"))?;
+        Ok(())
+    }
+}
+
+impl Bounded for GetStep {
+    fn within(&self, _: &Rule) -> Result<(), Problem> {
+        self.from.within(&STEP_TRIES).map_err(|problem| problem.within("from"))?;
+        self.name.within(&STEP_NAME).map_err(|problem| problem.within("name"))?;
+        Ok(())
+    }
+}
+
+impl Bounded for ListSteps {
+    fn within(&self, _: &Rule) -> Result<(), Problem> {
+        self.after.within(&COUNT).map_err(|problem| problem.within("after"))?;
+        self.limit.within(&LIST_LIMIT).map_err(|problem| problem.within("limit"))?;
+        Ok(())
+    }
+}
+
+impl Bounded for SleepExecution {
+    fn within(&self, _: &Rule) -> Result<(), Problem> {
+        self.continuation.within(&CONTINUATION).map_err(|problem| problem.within("continuation"))?;
+        self.continuation_encoding.within(&ENCODING).map_err(|problem| problem.within("continuation_encoding"))?;
+        self.fence.within(&Rule::Own).map_err(|problem| problem.within("fence"))?;
+        self.step.within(&STEP_NAME).map_err(|problem| problem.within("step"))?;
+        self.wake_at.within(&TIME_MS).map_err(|problem| problem.within("wake_at"))?;
+        self.wake_in_ms.within(&DURATION_MS).map_err(|problem| problem.within("wake_in_ms"))?;
+        Ok(())
+    }
+}
+
+impl Bounded for ForkExecution {
+    fn within(&self, _: &Rule) -> Result<(), Problem> {
+        self.actor.within(&ACTOR).map_err(|problem| problem.within("actor"))?;
+        self.body_digest.within(&DIGEST).map_err(|problem| problem.within("body_digest"))?;
+        self.budgets.within(&BUDGET_REFS).map_err(|problem| problem.within("budgets"))?;
+        self.from_step.within(&STEP_NAME).map_err(|problem| problem.within("from_step"))?;
+        self.input.within(&INPUT).map_err(|problem| problem.within("input"))?;
+        self.input_encoding.within(&ENCODING).map_err(|problem| problem.within("input_encoding"))?;
+        self.lane.within(&LANE).map_err(|problem| problem.within("lane"))?;
+        self.lane_depth.within(&COUNT).map_err(|problem| problem.within("lane_depth"))?;
+        self.priority.within(&PRIORITY).map_err(|problem| problem.within("priority"))?;
+        self.tags.within(&TAGS).map_err(|problem| problem.within("tags"))?;
         Ok(())
     }
 }
@@ -1817,6 +1896,12 @@ pub const CHECKS: &[(&str, crate::rules::PackedCheck)] = &[
     ("ff_spawn_children", crate::rules::check_packed::<SpawnChildren>),
     ("ff_wait_children", crate::rules::check_packed::<WaitChildren>),
     ("ff_read_children", crate::rules::check_packed::<ReadChildren>),
+    ("ff_store_step", crate::rules::check_packed::<StoreStep>),
+    ("ff_note_step", crate::rules::check_packed::<NoteStep>),
+    ("ff_get_step", crate::rules::check_packed::<GetStep>),
+    ("ff_list_steps", crate::rules::check_packed::<ListSteps>),
+    ("ff_sleep_execution", crate::rules::check_packed::<SleepExecution>),
+    ("ff_fork_execution", crate::rules::check_packed::<ForkExecution>),
     ("ff_take_webhooks", crate::rules::check_packed::<TakeWebhooks>),
     ("ff_note_webhook", crate::rules::check_packed::<NoteWebhook>),
     ("ff_describe_webhook", crate::rules::check_packed::<DescribeWebhook>),

@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 59, hash = "d2b7b3044e70eae2bccc9109ca96cf76865b61849be72b43bfdfa442dc1b849e" }
+local LIBRARY = { number = 60, hash = "1546c0fa853ceb0e79f104d39e499f667db878d718fc6c315749bb95c79488ce" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -11,7 +11,8 @@ return {
 
   "record.fields", "record.packed", "record.spec", "record.asks", "record.more", "record.waits", "record.lane",
   "record.holds", "record.quota", "record.flow", "record.execution", "record.running", "record.dependencies",
-  "record.children", "record.signals", "record.waitpoint", "record.suspension", "record.frames", "record.attempt",
+  "record.children", "record.signals", "record.waitpoint", "record.suspension", "record.step", "record.frames",
+  "record.attempt",
   "record.fence", "record.view", "record.waitpoint_view", "record.worker", "record.tally",
 
   "index.queues", "index.awaits", "index.gone", "index.home", "index.leases", "index.timers", "index.lists",
@@ -44,6 +45,8 @@ return {
   "flow.await", "flow.read", "flow.list",
 
   "child.spawn", "child.wait", "child.read",
+
+  "step.store", "step.note", "step.get", "step.list", "step.sleep", "step.fork",
 
   "index.receivers", "record.webhook", "webhook.take", "webhook.note", "webhook.describe",
 
@@ -155,6 +158,13 @@ return {
   condition_count_max = 1000,
   continuation_bytes_max = 262144,
   step_name_bytes_max = 256,
+  steps_max = 10000, -- of one execution
+  step_result_bytes_max = 1048576,
+  step_inline_bytes_max = 4096, -- a step's result up to this size stands in its record
+  steps_bytes_max = 67108864, -- results of the steps of one execution, in sum
+  steps_page_max = 64, -- steps that one read looks at
+  steps_carried_bytes_max = 262144, -- steps a claim carries; the rest is read apart
+  forks_kept_max = 100, -- of one execution, the newest
   suspensions_kept_max = 32,
   signals_max = 10000, -- of one execution
   signal_name_bytes_max = 128,
@@ -313,6 +323,12 @@ return {
     doc = "The quota exists, or its definition changed in between; detail says which version it has.",
   },
   { code = "access_not_found", class = "NotFound", doc = "No access token has this id, or it was revoked." },
+  { code = "step_not_found", class = "NotFound", doc = "The execution has recorded no step of this name." },
+  {
+    code = "step_changed", class = "Conflict",
+    doc = "The step was recorded with another input, or as another kind of step; detail says what is stored.",
+  },
+  { code = "steps_full", class = "Conflict", doc = "The execution has recorded as many steps, or bytes, as it can." },
   { code = "try_again", class = "Retryable", doc = "The partition is moving; nothing was written." },
   { code = "corrupt_record", class = "Corrupt", doc = "A stored record cannot be read; detail names key and field." },
 }
@@ -451,7 +467,13 @@ local scalar = {
   { name = "signal_effect", base = "enum", values = { "counted", "buffered", "unused" } },
   { name = "step_name", base = "text", min = 1, max = limits.step_name_bytes_max, refuse = { pattern = "%c" },
     doc = "A step of a handler, by which a later run finds it again." },
-  { name = "resume_cause", base = "enum", values = { "signal", "timeout", "operator", "children", "budget" } },
+  { name = "resume_cause", base = "enum", values = { "signal", "timeout", "operator", "children", "budget", "timer" } },
+  { name = "step_kind", base = "enum", values = { "run", "sleep", "signal", "children", "spawn" } },
+  { name = "step_state", base = "enum", values = { "waiting", "done", "failed" } },
+  { name = "step_result", base = "bytes", min = 0, max = limits.step_result_bytes_max },
+  { name = "step_digest", base = "text", min = 1, max = 128, pattern = "^[%w%+/=_%-]+$",
+    doc = "What a caller makes of a step's input, to find out whether it changed." },
+  { name = "step_tries", base = "int", min = 1, max = limits.time_ms_max },
   { name = "flow_id", base = "uuid", rust = "FlowId" },
   { name = "member_key", base = "text", min = 1, max = limits.member_key_bytes_max },
   { name = "pass_as", base = "text", min = 1, max = limits.pass_as_bytes_max },
@@ -623,8 +645,16 @@ local struct = {
   { name = "resume", doc = "Why a waiting attempt goes on; `more` says that further signals are read apart.", fields = {
     { "suspension_id", "suspension_id" }, { "cause", "resume_cause" }, { "signals", "[signal]" }, { "more", "bool" },
     { "continuation", "continuation?" }, { "continuation_encoding", "encoding?" }, { "children", "[child]?" },
-    { "more_children", "bool?" }, { "step", "step_name?" },
+    { "more_children", "bool?" }, { "step", "step_name?" }, { "actor", "actor?" },
   } },
+  { name = "step",
+    doc = "A step that a handler recorded. `due_at` is when a sleep ends, or when a failed step is tried again.",
+    fields = {
+      { "name", "step_name" }, { "number", "count" }, { "kind", "step_kind" }, { "state", "step_state" },
+      { "tries", "count" }, { "started_at", "time_ms" }, { "ended_at", "time_ms?" },
+      { "attempt_index", "attempt_index" }, { "result_bytes", "count?" }, { "failure", "failure?" },
+      { "due_at", "time_ms?" }, { "input_digest", "step_digest?" },
+    } },
   { name = "passed_value", doc = "What an upstream member passes: its result, or its failure.", fields = {
     { "execution_id", "execution_id" }, { "outcome", "outcome" }, { "value", "result?" }, { "encoding", "encoding?" },
     { "failure", "failure?" },
@@ -941,6 +971,8 @@ local struct = {
     { "waitpoints", "[open_waitpoint]" }, { "past_suspensions", "[past_suspension]" }, { "signals", "count" },
     { "flow_id", "flow_id?" }, { "parent_id", "execution_id?" }, { "key", "member_key?" }, { "inbound", "inbound?" },
     { "nested", "flow_id?" }, { "children", "count" }, { "children_open", "count" }, { "usage", "usage?" },
+    { "steps", "count" }, { "step_bytes", "count" }, { "forked_from", "execution_id?" },
+    { "forks", "[execution_id]" },
   } },
   { name = "waitpoint_position", doc = "Where a list of waitpoints goes on.", fields = {
     { "created_at", "time_ms" }, { "waitpoint_id", "waitpoint_id" },
@@ -2533,6 +2565,10 @@ function keys.edges_in(tx, id) return tx.names.exec .. id .. ":in" end
 function keys.passed(tx, id) return tx.names.exec .. id .. ":passed" end
 function keys.children(tx, id) return tx.names.exec .. id .. ":children" end
 
+-- What its handler has done, by name and by number, and results that are too large to stand there.
+function keys.steps(tx, id) return tx.names.exec .. id .. ":steps" end
+function keys.step_results(tx, id) return tx.names.exec .. id .. ":step_results" end
+
 -- What it used: reports that wait, and the ledger.
 function keys.usage(tx, id) return tx.names.exec .. id .. ":usage" end
 
@@ -2898,6 +2934,8 @@ return {
       "more count", "spilled count", "waited count", "result_far count", "result_in text", "input_in text",
       "reports count", "webhook text", "hook bytes", "said count",
     },
+    -- How many steps its handler has recorded, and the bytes of their results; the execution it was forked from.
+    { "steps count", "step_bytes count", "forked_from execution_id" },
     -- Not stored: its id, and its state when it was read.
     beside = { "id", "was_phase", "was_place", "was_score" },
   },
@@ -2912,8 +2950,17 @@ return {
     "closed_waits bytes",
   },
 
-  -- Finished attempts except the last, and operator actions.
-  more = { "history bytes", "actions bytes" },
+  -- Finished attempts except the last, operator actions, and the executions forked from it.
+  more = { "history bytes", "actions bytes", "forks bytes" },
+
+  -- A step of a handler. `due` is when a sleep ends, or when a failed step is tried again. A result is stored here
+  -- (`result`) or beside (`far`). `found` is what a wait came to, or the children that were spawned.
+  step = {
+    "name step_name!", "kind step_kind!", "state step_state!", "attempt attempt_index!", "started time_ms!",
+    "ended time_ms", "tries count", "due time_ms", "bytes count", "result bytes", "far count", "result_in text",
+    "digest step_digest", "failure bytes", "found bytes",
+    beside = { "number" },
+  },
 
   flow = {
     "namespace namespace!", "kind kind!", "policy on_member_failure!", "created time_ms!", "updated time_ms!",
@@ -2942,7 +2989,7 @@ return {
   waitpoint = {
     "exec execution_id!", "key waitpoint_key!", "state waitpoint_state!", "attempt attempt_index!", "created time_ms!",
     "expires time_ms", "uses uses", "closed time_ms", "why text", "signals count", "suspension suspension_id",
-    "review count", "tokens bytes!", "allowed bytes", "early bytes",
+    "review count", "tokens bytes!", "allowed bytes", "early bytes", "step step_name",
     beside = { "id" },
   },
 
@@ -3097,7 +3144,7 @@ function packed.close_budget(rec)
 end
 
 local function open_execution(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18,
-    a19, a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, a33, a34, a35, a36, a37, a38, ...)
+    a19, a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, a33, a34, a35, a36, a37, a38, a39, ...)
   if not a1 or not a2 or not a3 or not a4 or not a5 or not a6 or not a7 or not a8 or not a9
       or not a11 then missing(key, { "path", "kind", "created", "queue", "retention", "phase", "prio", "score",
       "updated", "digest" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil, a6 or nil, a7 or nil, a8 or nil,
@@ -3241,6 +3288,12 @@ local function open_execution(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11,
     v = a38[9] if v then rec.hook = v end
     v = a38[10] if v then rec.said = v end
   end
+  if a39 then
+    local v
+    v = a39[1] if v then rec.steps = v end
+    v = a39[2] if v then rec.step_bytes = v end
+    v = a39[3] if v then rec.forked_from = v end
+  end
   if select("#", ...) > 0 then rec.tail = { ... } end
   return rec
 end
@@ -3310,19 +3363,25 @@ function packed.close_execution(rec)
         rec.result_in or false, rec.input_in or false, rec.reports or false, rec.webhook or false, rec.hook or false,
         rec.said or false }
   end
+  local g9 = false
+  if rec.steps or rec.step_bytes or rec.forked_from
+  then
+    g9 = { rec.steps or false, rec.step_bytes or false, rec.forked_from or false }
+  end
   if rec.tail then return with_tail({ rec.path, rec.kind, rec.created, rec.queue, rec.retention, rec.phase, rec.prio,
       rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false, rec.tags or false, rec.asks or false,
       rec.holds or false, rec.attempt or false, rec.attempt_id or false, rec.attempt_type or false,
       rec.attempt_state or false, rec.started or false, rec.lease_id or false, rec.epoch or false, rec.worker or false,
       rec.worker_id or false, rec.lease_until or false, rec.lease_ttl or false, rec.ended_by or false,
-      rec.ended or false, rec.outcome or false, rec.result or false, g1, g2, g3, g4, g5, g6, g7, g8 }, 38, rec.tail) end
-  if g1 or g2 or g3 or g4 or g5 or g6 or g7 or g8 then return pack({ rec.path, rec.kind, rec.created, rec.queue,
+      rec.ended or false, rec.outcome or false, rec.result or false, g1, g2, g3, g4, g5, g6, g7, g8, g9 }, 39,
+      rec.tail) end
+  if g1 or g2 or g3 or g4 or g5 or g6 or g7 or g8 or g9 then return pack({ rec.path, rec.kind, rec.created, rec.queue,
       rec.retention, rec.phase, rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false,
       rec.tags or false, rec.asks or false, rec.holds or false, rec.attempt or false, rec.attempt_id or false,
       rec.attempt_type or false, rec.attempt_state or false, rec.started or false, rec.lease_id or false,
       rec.epoch or false, rec.worker or false, rec.worker_id or false, rec.lease_until or false,
       rec.lease_ttl or false, rec.ended_by or false, rec.ended or false, rec.outcome or false, rec.result or false, g1,
-      g2, g3, g4, g5, g6, g7, g8 }) end
+      g2, g3, g4, g5, g6, g7, g8, g9 }) end
   if rec.attempt == nil and rec.ended == nil then return pack({ rec.path, rec.kind, rec.created, rec.queue,
       rec.retention, rec.phase, rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false,
       rec.tags or false, rec.asks or false, rec.holds or false }) end
@@ -3460,10 +3519,11 @@ function packed.close_lane(rec)
       rec.fairness_weights or false, rec.retry or false })
 end
 
-local function open_more(key, a1, a2, ...)
+local function open_more(key, a1, a2, a3, ...)
   local rec = {
     history = a1 or nil,
     actions = a2 or nil,
+    forks = a3 or nil,
   }
   if select("#", ...) > 0 then rec.tail = { ... } end
   return rec
@@ -3474,8 +3534,8 @@ function packed.open_more(key, stored)
 end
 
 function packed.close_more(rec)
-  if rec.tail then return with_tail({ rec.history or false, rec.actions or false }, 2, rec.tail) end
-  return pack({ rec.history or false, rec.actions or false })
+  if rec.tail then return with_tail({ rec.history or false, rec.actions or false, rec.forks or false }, 3, rec.tail) end
+  return pack({ rec.history or false, rec.actions or false, rec.forks or false })
 end
 
 local function open_quota(key, a1, a2, a3, a4, a5, a6, a7, ...)
@@ -3552,7 +3612,45 @@ function packed.close_spec(rec)
   return pack({ rec.retry or false, rec.fallbacks or false, rec.trace_parent or false })
 end
 
-local function open_waitpoint(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, ...)
+local function open_step(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, ...)
+  if not a1 or not a2 or not a3 or not a4 or not a5 then missing(key, { "name", "kind", "state", "attempt",
+      "started" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil) end
+  local rec = {
+    name = a1,
+    kind = a2,
+    state = a3,
+    attempt = a4,
+    started = a5,
+    ended = a6 or nil,
+    tries = a7 or nil,
+    due = a8 or nil,
+    bytes = a9 or nil,
+    result = a10 or nil,
+    far = a11 or nil,
+    result_in = a12 or nil,
+    digest = a13 or nil,
+    failure = a14 or nil,
+    found = a15 or nil,
+    number = nil,
+  }
+  if select("#", ...) > 0 then rec.tail = { ... } end
+  return rec
+end
+
+function packed.open_step(key, stored)
+  return open_step(values(key, stored))
+end
+
+function packed.close_step(rec)
+  if rec.tail then return with_tail({ rec.name, rec.kind, rec.state, rec.attempt, rec.started, rec.ended or false,
+      rec.tries or false, rec.due or false, rec.bytes or false, rec.result or false, rec.far or false,
+      rec.result_in or false, rec.digest or false, rec.failure or false, rec.found or false }, 15, rec.tail) end
+  return pack({ rec.name, rec.kind, rec.state, rec.attempt, rec.started, rec.ended or false, rec.tries or false,
+      rec.due or false, rec.bytes or false, rec.result or false, rec.far or false, rec.result_in or false,
+      rec.digest or false, rec.failure or false, rec.found or false })
+end
+
+local function open_waitpoint(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, ...)
   if not a1 or not a2 or not a3 or not a4 or not a5 or not a13 then missing(key, { "exec", "key", "state", "attempt",
       "created", "tokens" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil, a13 or nil) end
   local rec = {
@@ -3571,6 +3669,7 @@ local function open_waitpoint(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11,
     tokens = a13,
     allowed = a14 or nil,
     early = a15 or nil,
+    step = a16 or nil,
     id = nil,
   }
   if select("#", ...) > 0 then rec.tail = { ... } end
@@ -3584,10 +3683,10 @@ end
 function packed.close_waitpoint(rec)
   if rec.tail then return with_tail({ rec.exec, rec.key, rec.state, rec.attempt, rec.created, rec.expires or false,
       rec.uses or false, rec.closed or false, rec.why or false, rec.signals or false, rec.suspension or false,
-      rec.review or false, rec.tokens, rec.allowed or false, rec.early or false }, 15, rec.tail) end
+      rec.review or false, rec.tokens, rec.allowed or false, rec.early or false, rec.step or false }, 16, rec.tail) end
   return pack({ rec.exec, rec.key, rec.state, rec.attempt, rec.created, rec.expires or false, rec.uses or false,
       rec.closed or false, rec.why or false, rec.signals or false, rec.suspension or false, rec.review or false,
-      rec.tokens, rec.allowed or false, rec.early or false })
+      rec.tokens, rec.allowed or false, rec.early or false, rec.step or false })
 end
 
 local function open_waits(key, a1, a2, a3, a4, a5, a6, a7, ...)
@@ -3846,6 +3945,21 @@ function more.note_action(tx, rec, action, actor, reason)
   if #list > limits.operator_actions_max then table.remove(list, 1) end
   m.actions = cmsgpack.pack(list)
   more.store(tx, rec, m)
+end
+
+-- Remembers an execution that was forked from this one; the newest are kept.
+function more.note_fork(tx, rec, id)
+  local m = more.of(tx, rec)
+  local list = m.forks and cmsgpack.unpack(m.forks) or {}
+  list[#list + 1] = id
+  if #list > limits.forks_kept_max then table.remove(list, 1) end
+  m.forks = cmsgpack.pack(list)
+  more.store(tx, rec, m)
+end
+
+function more.forks(tx, rec)
+  local m = more.of(tx, rec)
+  return m.forks and cmsgpack.unpack(m.forks) or {}
 end
 
 function more.actions(tx, rec)
@@ -5171,7 +5285,8 @@ end
 
 source["record.waitpoint"] = function(require, LIBRARY)
 -- A waitpoint: where signals for one execution arrive. It is made under a lease, is open until its suspension or its
--- attempt ends, and stays with the execution afterwards, so that a repeated signal gets its answer.
+-- attempt ends, and stays with the execution afterwards, so that a repeated signal gets its answer. One that belongs to
+-- a step outlives the attempt: it is open until its wait or the execution has ended.
 local inbox = require "index.inbox"
 local keys = require "lib.keys"
 local limits = require "lib.limits"
@@ -5181,8 +5296,8 @@ local waitpoint = {}
 
 local open, close = packed.open_waitpoint, packed.close_waitpoint
 
--- The execution's open waitpoints as a list of { id, key, expires_at or false }; `open_due` is the first end among
--- them.
+-- The execution's open waitpoints as a list of { id, key, expires_at or false, the step or nothing }; `open_due` is the
+-- first end among them.
 function waitpoint.open(rec)
   return rec.open and cmsgpack.unpack(rec.open) or {}
 end
@@ -5222,22 +5337,34 @@ function waitpoint.problem(rec, new)
   end
 end
 
--- Plans a new waitpoint. Its tokens are kept as { digest, approver or false, uses left or false, answered }.
-function waitpoint.create(tx, rec, new, state, suspension_id)
+local function fresh_tokens(new)
   local tokens = {}
   for i, token in ipairs(new.tokens) do
     tokens[i] = { token.digest, token.approver or false, new.uses or false, false }
   end
+  return tokens
+end
+
+-- Gives a waitpoint other tokens in place of those it had, which die.
+function waitpoint.replace_tokens(tx, w, new)
+  w.tokens = cmsgpack.pack(fresh_tokens(new))
+  waitpoint.save(tx, w)
+end
+
+-- Plans a new waitpoint. Its tokens are kept as { digest, approver or false, uses left or false, answered }.
+function waitpoint.create(tx, rec, new, state, suspension_id, step)
+  local tokens = fresh_tokens(new)
   local expires_at = new.expires_in_ms and tx.now + new.expires_in_ms or false
   waitpoint.save(tx, {
     id = new.waitpoint_id, exec = rec.id, key = new.key, state = state, attempt = rec.attempt, created = tx.now,
     expires = expires_at or nil, uses = new.uses, suspension = suspension_id, review = new.review and 1 or nil,
+    step = step,
     tokens = cmsgpack.pack(tokens),
     allowed = new.allowed_signals and #new.allowed_signals > 0 and cmsgpack.pack(new.allowed_signals) or nil,
   })
   inbox.add(tx, new.waitpoint_id, tx.now)
   local list = waitpoint.open(rec)
-  list[#list + 1] = { new.waitpoint_id, new.key, expires_at }
+  list[#list + 1] = { new.waitpoint_id, new.key, expires_at, step }
   keep_open(rec, list)
 end
 
@@ -5285,20 +5412,20 @@ local function drop_early(tx, id)
   end
 end
 
--- Waitpoints whose time was over before the suspend but that were answered: { id, key } each. Their signals came in
--- time and count then.
+-- Waitpoints whose time was over before the suspend but that were answered: { id, key, the step or nothing } each.
+-- Their signals came in time and count then.
 function waitpoint.answered(rec)
   return rec.answered and cmsgpack.unpack(rec.answered) or {}
 end
 
--- Their early signals no longer count: all of them, or of one waitpoint.
-function waitpoint.forget_answered(tx, rec, id)
+-- Their early signals no longer count: of those that `which` picks, of all when absent.
+function waitpoint.forget_answered(tx, rec, which)
   local stay = {}
   for _, entry in ipairs(waitpoint.answered(rec)) do
-    if id and entry[1] ~= id then
-      stay[#stay + 1] = entry
-    else
+    if which == nil or which(entry) then
       drop_early(tx, entry[1])
+    else
+      stay[#stay + 1] = entry
     end
   end
   rec.answered = #stay > 0 and cmsgpack.pack(stay) or nil
@@ -5306,15 +5433,15 @@ end
 
 local function keep_answered(rec, entry)
   local list = waitpoint.answered(rec)
-  list[#list + 1] = { entry[1], entry[2] }
+  list[#list + 1] = { entry[1], entry[2], entry[4] }
   rec.answered, rec.waits = cmsgpack.pack(list), 1
 end
 
 -- What becomes of the early signals of a waitpoint that closes; once it is part of a suspension it has none.
 local function settle_early(tx, rec, entry, why)
-  if rec.phase == "suspended" then return end
   if why ~= "expired" then return drop_early(tx, entry[1]) end
-  if waitpoint.load(tx, entry[1]).early then keep_answered(rec, entry) end
+  local w = waitpoint.load(tx, entry[1])
+  if w and w.early then keep_answered(rec, entry) end
 end
 
 function waitpoint.remove(tx, id)
@@ -5363,12 +5490,19 @@ function waitpoint.remove_all(tx, rec)
   for _, id in ipairs(rec.closed_waits and cmsgpack.unpack(rec.closed_waits) or {}) do waitpoint.remove(tx, id) end
 end
 
--- The open waitpoints as the execution's owner sees them.
-function waitpoint.typed_open(rec)
+-- Whether an open waitpoint is part of a wait under this step, or of one without a step.
+function waitpoint.takes_part(entry, step)
+  return entry[4] == nil or entry[4] == step
+end
+
+-- The open waitpoints as the execution's owner sees them; `step` is the one that the current suspension belongs to.
+function waitpoint.typed_open(rec, step)
   local out = {}
-  local state = rec.phase == "suspended" and "active" or "pending"
   for i, entry in ipairs(waitpoint.open(rec)) do
-    out[i] = { waitpoint_id = entry[1], key = entry[2], state = state, expires_at = entry[3] or nil }
+    local active = rec.phase == "suspended" and waitpoint.takes_part(entry, step)
+    out[i] = {
+      waitpoint_id = entry[1], key = entry[2], state = active and "active" or "pending", expires_at = entry[3] or nil,
+    }
   end
   return out
 end
@@ -5387,18 +5521,21 @@ local waitpoint = require "record.waitpoint"
 local suspension = {}
 
 -- Stored as a list: id, reason, since, timeout behavior, condition state, the waitpoint that an escalation
--- opens or false, the step that waits or false.
+-- opens or false, the name of the wait or false, and 1 when it is a step, which outlives its attempt.
 function suspension.load(rec)
   if rec.wait == nil then return nil end
   local w = cmsgpack.unpack(rec.wait)
   return {
     id = w[1], reason = w[2], at = w[3], behavior = w[4], condition = w[5], review_id = w[6] or nil, step = w[7] or nil,
+    recorded = w[8] ~= nil and w[7] or nil,
   }
 end
 
 function suspension.store(rec, w)
   rec.waits = 1
-  rec.wait = cmsgpack.pack({ w.id, w.reason, w.at, w.behavior, w.condition, w.review_id or false, w.step or false })
+  rec.wait = cmsgpack.pack({
+    w.id, w.reason, w.at, w.behavior, w.condition, w.review_id or false, w.step or false, w.recorded and 1 or nil,
+  })
 end
 
 -- Files the current suspension as past.
@@ -5426,35 +5563,41 @@ function suspension.typed(rec)
   if w == nil then return nil end
   return {
     suspension_id = w.id, reason = w.reason, suspended_at = w.at, timeout_at = rec.wait_until,
-    timeout_behavior = w.behavior, waitpoints = waitpoint.typed_open(rec), condition = condition.progress(w.condition),
+    timeout_behavior = w.behavior, waitpoints = waitpoint.typed_open(rec, w.recorded),
+    condition = condition.progress(w.condition),
     step = w.step,
   }
 end
 
--- Why the attempt goes on: { suspension id, cause, stream ids of the signals, step that waited or false }; kept until
--- the attempt ends or suspends again.
+-- Why the attempt goes on: { suspension id, cause, stream ids of the signals, step that waited or false, the operator
+-- who ended a step's wait }; kept until the attempt ends or suspends again.
 function suspension.woken(rec)
   if rec.woken == nil then return nil end
   local w = cmsgpack.unpack(rec.woken)
-  return { id = w[1], cause = w[2], refs = w[3], step = w[4] or nil }
+  return { id = w[1], cause = w[2], refs = w[3], step = w[4] or nil, actor = w[5] }
 end
 
--- What the worker that continues the attempt gets to see; the first signals with it, more are read apart.
+-- The end of a wait as a handler gets to see it: its signals from the `from`-th on; more are read apart.
+function suspension.told(tx, rec, w, from)
+  local list, more = signals.named(
+    tx, rec, w.refs, from or 1, limits.resume_inline_signals_max, limits.resume_inline_bytes_max
+  )
+  return { suspension_id = w.id, cause = w.cause, signals = list, more = more, step = w.step, actor = w.actor }
+end
+
+-- What the worker that continues the attempt gets to see.
 function suspension.resume(tx, rec)
   local w = suspension.woken(rec)
   if w == nil then return nil end
-  local list, more = signals.named(tx, rec, w.refs, 1, limits.resume_inline_signals_max, limits.resume_inline_bytes_max)
-  local outcomes, rest
+  local told = suspension.told(tx, rec, w)
   if w.cause == "children" then
-    local page = require("record.children").page
-    outcomes, rest = page(tx, rec, 1, limits.children_inline_max, limits.resume_inline_bytes_max)
+    local page, rest = require("record.children").page, nil
+    told.children, rest = page(tx, rec, 1, limits.children_inline_max, limits.resume_inline_bytes_max)
+    told.more_children = rest and true or nil
   end
-  return {
-    suspension_id = w.id, cause = w.cause, signals = list, more = more,
-    continuation = rec.continued and tx:get(keys.continuation(tx, rec.id)) or nil,
-    continuation_encoding = rec.continued ~= "*" and rec.continued or nil, children = outcomes,
-    more_children = rest and true or nil, step = w.step,
-  }
+  told.continuation = rec.continued and tx:get(keys.continuation(tx, rec.id)) or nil
+  told.continuation_encoding = rec.continued ~= "*" and rec.continued or nil
+  return told
 end
 
 -- What the worker left for whoever continues the attempt, in place of what an earlier wait left.
@@ -5475,6 +5618,283 @@ function suspension.forget(tx, rec)
 end
 
 return suspension
+end
+
+source["record.step"] = function(require, LIBRARY)
+-- The steps of an execution: what its handler has done, and what it waits for under a name. One hash holds them: the
+-- number of a step under its name, the step under its number. Large results are in a hash of their own, by number.
+--
+-- **Invariant:** steps are numbered 1, 2, 3, … in the order in which they were first recorded. The execution's record
+-- counts them and the bytes of their results, so a write reads no other step.
+local children = require "record.children"
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local packed = require "record.packed"
+local reply = require "lib.reply"
+local signals = require "record.signals"
+local suspension = require "record.suspension"
+
+local step = {}
+
+local open, close = packed.open_step, packed.close_step
+
+local function by_number(n) return string.format("%.0f", n) end
+-- Names are marked, since a name may look like a number.
+local function by_name(name) return "=" .. name end
+
+local function opened(tx, rec, number, stored)
+  local key = keys.steps(tx, rec.id)
+  if not stored then error("CORRUPT " .. key .. " " .. by_number(number), 0) end
+  local s = open(key .. " " .. by_number(number), stored)
+  s.number = number
+  return s
+end
+
+-- The step of this name, or nil.
+function step.find(tx, rec, name)
+  if rec.steps == nil then return nil end
+  local key = keys.steps(tx, rec.id)
+  local number = tonumber(tx:hget(key, by_name(name)))
+  return number and opened(tx, rec, number, tx:hget(key, by_number(number)))
+end
+
+-- Steps as they are stored, from a number on: at most so many, and until so many bytes; a page has one at least. The
+-- second answer is where to go on, or nil.
+function step.stored(tx, rec, from, count, bytes_max)
+  local out, bytes, number, last = {}, 0, from, rec.steps or 0
+  while number <= last and #out < count do
+    local fields = {}
+    for n = number, math.min(last, number + limits.steps_page_max - 1) do fields[#fields + 1] = by_number(n) end
+    for i, stored in ipairs(tx:hmget(keys.steps(tx, rec.id), fields)) do
+      if not stored then error("CORRUPT " .. keys.steps(tx, rec.id) .. " " .. fields[i], 0) end
+      bytes = bytes + #stored
+      if #out == count or (#out > 0 and bytes > bytes_max) then return out, number + i - 1 end
+      out[#out + 1] = stored
+    end
+    number = number + #fields
+  end
+  return out, number <= last and number or nil
+end
+
+-- The same, opened.
+function step.page(tx, rec, from, count, bytes_max)
+  local list, rest = step.stored(tx, rec, from, count, bytes_max)
+  for i, stored in ipairs(list) do list[i] = opened(tx, rec, from + i - 1, stored) end
+  return list, rest
+end
+
+-- What a claim carries, and how many bytes it is at most.
+function step.carried(tx, rec)
+  if rec.steps == nil then return nil, nil end
+  local list, rest = step.stored(tx, rec, 1, limits.steps_max, limits.steps_carried_bytes_max)
+  return list, rest and true or nil
+end
+
+function step.weight(rec)
+  if rec.steps == nil then return 0 end
+  return math.min(rec.steps * 128 + (rec.step_bytes or 0), limits.steps_carried_bytes_max)
+end
+
+-- A sleep is over when its time has come: nobody has to write that down.
+function step.state(s, now)
+  if s.kind == "sleep" and s.state == "waiting" and s.due <= now then return "done" end
+  return s.state
+end
+
+function step.typed(s, now)
+  local state, failure = step.state(s, now), s.failure and cmsgpack.unpack(s.failure)
+  return {
+    name = s.name, number = s.number, kind = s.kind, state = state, tries = s.tries or 1, started_at = s.started,
+    ended_at = s.ended or (state == "done" and s.due) or nil, attempt_index = s.attempt, result_bytes = s.bytes,
+    failure = failure and { reason = failure[1], category = failure[2] } or nil, due_at = s.due,
+    input_digest = s.digest,
+  }
+end
+
+-- The result of a step, wherever it is stored.
+function step.result(tx, rec, s)
+  if s.far then return tx:hget(keys.step_results(tx, rec.id), by_number(s.number)) end
+  return s.result
+end
+
+-- The refusal of one that is recorded as something else.
+function step.changed(s, what)
+  return reply.err("step_changed", { step = s.name, kind = s.kind, input_digest = s.digest, asked = what })
+end
+
+-- The refusal when there is no room for a step, or for so many bytes more; `s` is the step when it is known.
+function step.full(rec, s, bytes)
+  if s == nil and (rec.steps or 0) >= limits.steps_max then
+    return reply.err("steps_full", { steps = rec.steps, steps_max = limits.steps_max })
+  end
+  if bytes and bytes > 0 and (rec.step_bytes or 0) + bytes > limits.steps_bytes_max then
+    return reply.err("steps_full", { bytes = rec.step_bytes or 0, bytes_max = limits.steps_bytes_max })
+  end
+end
+
+-- A new step gets its number.
+local function enter(tx, rec, s)
+  if s.number then return end
+  rec.steps = (rec.steps or 0) + 1
+  s.number = rec.steps
+  tx:hput(keys.steps(tx, rec.id), by_name(s.name), by_number(s.number))
+end
+
+-- Plans a step. The execution that it belongs to is stored by the caller.
+function step.put(tx, rec, s)
+  enter(tx, rec, s)
+  tx:hput(keys.steps(tx, rec.id), by_number(s.number), close(s))
+end
+
+-- Gives a step its result, in place of the one it had; the step is put by the caller.
+function step.set_result(tx, rec, s, result, encoding)
+  enter(tx, rec, s)
+  local was_far = s.far
+  rec.step_bytes = (rec.step_bytes or 0) - (s.bytes or 0) + #result
+  s.bytes, s.result, s.far, s.result_in = #result, nil, nil, encoding ~= "json" and encoding or nil
+  if #result > limits.step_inline_bytes_max then
+    s.far = 1
+    tx:hput(keys.step_results(tx, rec.id), by_number(s.number), result)
+  else
+    s.result = result
+    if was_far then tx:hdel(keys.step_results(tx, rec.id), by_number(s.number)) end
+  end
+end
+
+-- A new step of this attempt.
+function step.new(rec, name, kind, now)
+  return { name = name, kind = kind, state = "waiting", attempt = rec.attempt, started = now, tries = 1 }
+end
+
+-- Waits -----------------------------------------------------------------------------------------
+
+-- The attempt waits under this name; asked for anew, it has begun now.
+function step.wait(tx, rec, s, name, kind, started)
+  s = s or step.new(rec, name, kind, started)
+  s.state, s.attempt, s.started = "waiting", rec.attempt, started
+  step.put(tx, rec, s)
+end
+
+-- What a wait came to: { id, cause, refs, actor, upto }; `upto` is how many children there were.
+function step.found(tx, rec, name, kind, found)
+  local s = step.find(tx, rec, name) or step.new(rec, name, kind, tx.now)
+  s.state, s.ended = "done", tx.now
+  s.found = cmsgpack.pack({ found.id, found.cause, found.refs, found.actor or false, found.upto or false })
+  step.put(tx, rec, s)
+end
+
+-- The children that outlive their execution in a fork of it, as they were when it was forked.
+local function kept_children(tx, rec, s, from)
+  local all, out = cmsgpack.unpack(step.result(tx, rec, s)), {}
+  for i = from, math.min(#all, from + limits.children_inline_max - 1) do out[#out + 1] = all[i] end
+  return out, from + #out <= #all and from + #out or nil
+end
+
+local function outcomes(tx, rec, s, upto, from)
+  if s.bytes then return kept_children(tx, rec, s, from) end
+  local count = math.min(limits.children_inline_max, upto - from + 1)
+  if count <= 0 then return {}, nil end
+  local list, rest = children.page(tx, rec, from, count, limits.resume_inline_bytes_max)
+  return list, rest and rest <= upto and rest or nil
+end
+
+-- What a wait that is done came to, as its handler gets to see it, from the so many-th signal or child on.
+function step.resume(tx, rec, s, from)
+  local w, list, rest = cmsgpack.unpack(s.found), nil, nil
+  local ended = { id = w[1], cause = w[2], refs = w[3], step = s.name, actor = w[4] or nil }
+  local told = suspension.told(tx, rec, ended, from)
+  if w[2] == "children" then
+    list, rest = outcomes(tx, rec, s, w[5], from or 1)
+    told.children, told.more_children = list, rest and true or nil
+  end
+  return told
+end
+
+-- The ids of the children that a step spawned.
+function step.spawned(s)
+  return cmsgpack.unpack(s.found)[3]
+end
+
+-- Forgetting and copying --------------------------------------------------------------------------
+
+-- Forgets the steps from a number on.
+function step.forget(tx, rec, from)
+  if rec.steps == nil then return end
+  local key, far = keys.steps(tx, rec.id), keys.step_results(tx, rec.id)
+  if from == 1 then
+    tx:del(key)
+    tx:del(far)
+    rec.steps, rec.step_bytes = nil, nil
+    return
+  end
+  local gone, next_one = {}, from
+  while next_one do
+    local list
+    list, next_one = step.page(tx, rec, next_one, limits.steps_page_max, limits.steps_bytes_max)
+    for _, s in ipairs(list) do gone[#gone + 1] = s end
+  end
+  for _, s in ipairs(gone) do
+    tx:hdel(key, by_name(s.name))
+    tx:hdel(key, by_number(s.number))
+    if s.far then tx:hdel(far, by_number(s.number)) end
+    rec.step_bytes = (rec.step_bytes or 0) - (s.bytes or 0)
+  end
+  rec.steps = from - 1
+end
+
+-- The signals that a wait found, in the copy's own stream.
+local function copy_signals(tx, rec, copy, refs)
+  local out = {}
+  for i, s in ipairs((signals.named(tx, rec, refs, 1, limits.signals_max, limits.steps_bytes_max))) do
+    out[i] = signals.append(tx, copy, s)
+  end
+  return out
+end
+
+-- Copies one finished step. Answers the refusal when what it waited for is too large to be kept.
+local function copy_one(tx, rec, copy, s)
+  local result, found = s.bytes and step.result(tx, rec, s), s.found and cmsgpack.unpack(s.found)
+  local encoding, state = s.result_in or "json", step.state(s, tx.now)
+  s.number, s.attempt, s.bytes, s.result, s.far = nil, 0, nil, nil, nil
+  s.state, s.ended = state, s.ended or s.due
+  if s.kind == "signal" then
+    s.found = cmsgpack.pack({ found[1], found[2], copy_signals(tx, rec, copy, found[3]), found[4], false })
+  elseif s.kind == "children" and result == nil then
+    local list, rest = children.page(tx, rec, 1, math.max(found[5], 1), limits.step_result_bytes_max)
+    if rest and rest <= found[5] then
+      return reply.err("invalid_argument", {
+        field = "from_step",
+        problem = string.format("must not come after %s: the results of its children are too large", s.name),
+      })
+    end
+    result = cmsgpack.pack(list)
+  end
+  if result then step.set_result(tx, copy, s, result, encoding) end
+  step.put(tx, copy, s)
+end
+
+-- Copies the finished steps before a number to another execution of this partition.
+function step.copy(tx, rec, copy, before)
+  local at = 1
+  while at and at < before do
+    local list, rest = step.page(tx, rec, at, math.min(limits.steps_page_max, before - at), limits.steps_bytes_max)
+    for _, s in ipairs(list) do
+      if step.state(s, tx.now) == "done" then
+        local refusal = copy_one(tx, rec, copy, s)
+        if refusal then return refusal end
+      end
+    end
+    at = rest
+  end
+end
+
+function step.remove_all(tx, rec)
+  if rec.steps == nil then return end
+  tx:del(keys.steps(tx, rec.id))
+  tx:del(keys.step_results(tx, rec.id))
+end
+
+return step
 end
 
 source["record.frames"] = function(require, LIBRARY)
@@ -5649,16 +6069,20 @@ function attempt.is_open(rec)
   return state == "started" or state == "suspended"
 end
 
--- Ends the current attempt: its waitpoints close, its stream closes, and with it ends what it waited for.
+local function of_attempt(entry) return entry[4] == nil end
+local function answered_of_attempt(entry) return entry[3] == nil end
+
+-- Ends the current attempt: its waitpoints close, its stream closes, and with it ends what it waited for. Waitpoints of
+-- steps stay.
 -- `failure` is { reason, category } or nil; `actor` is the operator who ended it, if one did.
 function attempt.finish(tx, rec, state, failure, actor)
   rec.attempt_state, rec.attempt_ended = state, tx.now
   if failure then rec.attempt_failure = cmsgpack.pack(failure) end
   if rec.waits then
-    if rec.open then waitpoint.close(tx, rec, "attempt_ended") end
+    if rec.open then waitpoint.close(tx, rec, "attempt_ended", of_attempt) end
     if rec.wait then suspension.ended(tx, rec, suspension.load(rec), state, actor) end
     if rec.woken or rec.continued then suspension.forget(tx, rec) end
-    if rec.answered then waitpoint.forget_answered(tx, rec) end
+    if rec.answered then waitpoint.forget_answered(tx, rec, answered_of_attempt) end
     rec.satisfied = nil
   elseif rec.continued then
     suspension.forget(tx, rec)
@@ -5876,7 +6300,10 @@ function view.whole(tx, rec)
     asks.of(rec).budgets, asks.of(rec).quotas, rec.retention, rec.max_frames or limits.frames_default
   v.trace_parent, v.completion_webhook, v.operator_actions = said.trace_parent, rec.webhook, more.actions(tx, rec)
   v.suspension, v.past_suspensions = suspension.typed(rec), suspension.past(rec)
-  v.waitpoints, v.signals = waitpoint.typed_open(rec), signals.count(rec)
+  local current = suspension.load(rec)
+  v.waitpoints, v.signals = waitpoint.typed_open(rec, current and current.recorded), signals.count(rec)
+  v.steps, v.step_bytes = rec.steps or 0, rec.step_bytes or 0
+  v.forked_from, v.forks = rec.forked_from, more.forks(tx, rec)
   local k = children.load(rec)
   if rec.reports then v.usage = { ledger = usage.ledger(tx, rec), pending = #usage.pending(tx, rec) } end
   v.inbound, v.nested, v.children, v.children_open = rec.inbound, rec.nested, k.total, k.open
@@ -8048,6 +8475,8 @@ local execution = require "record.execution"
 local flow = require "record.flow"
 local keys = require "lib.keys"
 local queues = require "index.queues"
+local step = require "record.step"
+local suspension = require "record.suspension"
 
 local runnable = {}
 
@@ -8063,6 +8492,15 @@ local function start_nested(tx, rec)
   event.of_flow(tx, f, "flow.sealed")
 end
 
+-- The step under which it waited for its children is done.
+local function children_ended(tx, rec)
+  local w = suspension.woken(rec)
+  if w == nil or w.step == nil or w.cause ~= "children" then return end
+  step.found(tx, rec, w.step, "children", {
+    id = w.id, cause = w.cause, refs = {}, upto = children.load(rec).total,
+  })
+end
+
 -- Clears whatever held the execution back and decides its place anew; an operator's hold is not cleared here
 -- but by whoever calls this.
 function runnable.settle(tx, rec)
@@ -8072,6 +8510,7 @@ function runnable.settle(tx, rec)
   if rec.awaiting then
     if children.load(rec).open > 0 then return execution.block(rec, "waiting_for_children", nil, tx.now) end
     rec.awaiting = nil
+    children_ended(tx, rec)
   end
   if rec.delay and rec.delay <= tx.now then rec.delay = nil end
   if rec.delay == nil and rec.nested then return start_nested(tx, rec) end
@@ -10043,6 +10482,7 @@ local flow = require "record.flow"
 local lane = require "record.lane"
 local leases = require "index.leases"
 local spec = require "record.spec"
+local step = require "record.step"
 local suspension = require "record.suspension"
 
 local start = {}
@@ -10132,7 +10572,7 @@ end
 function start.heavy(tx, rec)
   local input = spec.input(tx, rec)
   local from_upstreams, bytes = passed(tx, rec)
-  return input, from_upstreams, #input + bytes
+  return input, from_upstreams, #input + bytes + step.weight(rec)
 end
 
 -- What the worker gets to see: the id, the stored record, the input, and what only some have: what the submitter said
@@ -10140,10 +10580,12 @@ end
 function start.task(tx, rec, input, from_upstreams)
   if input == nil then input, from_upstreams = start.heavy(tx, rec) end
   local extras = false
-  if rec.said or rec.woken or from_upstreams then
+  if rec.said or rec.woken or from_upstreams or rec.steps then
+    local steps, more_steps = step.carried(tx, rec)
     extras = {
       spec = rec.said and tx:record(keys.spec(tx, rec.id)) or nil,
       resume = rec.woken and suspension.resume(tx, rec) or nil, passed = from_upstreams,
+      steps = steps, steps_more = more_steps,
     }
   end
   return { rec.id, tx:record(keys.core(tx, rec.id)), input, extras }
@@ -11126,6 +11568,7 @@ local limits = require "lib.limits"
 local event = require "lib.event"
 local attempt = require "record.attempt"
 local execution = require "record.execution"
+local waitpoint = require "record.waitpoint"
 local webhook = require "record.webhook"
 
 local finish = {}
@@ -11157,6 +11600,9 @@ function finish.execution(tx, rec, outcome, how)
     attempt.finish(tx, rec, how.attempt_state, how.failure, how.actor)
     attempt.ended_together(rec)
   end
+  -- Waitpoints of steps outlive attempts, not the execution.
+  if rec.open then waitpoint.close(tx, rec, "execution_ended") end
+  if rec.answered then waitpoint.forget_answered(tx, rec) end
   rec.phase, rec.outcome, rec.ended = "terminal", outcome, tx.now
   execution.unblock(rec)
   if rec.delay then rec.delay = nil end
@@ -11320,6 +11766,7 @@ local execution = require "record.execution"
 local flow = require "record.flow"
 local frames = require "record.frames"
 local signals = require "record.signals"
+local step = require "record.step"
 local usage = require "record.usage"
 local waitpoint = require "record.waitpoint"
 
@@ -11341,6 +11788,7 @@ local function remove(tx, rec)
   waitpoint.remove_all(tx, rec)
   signals.remove_all(tx, rec)
   usage.remove_all(tx, rec)
+  step.remove_all(tx, rec)
   frames.remove_all(tx, rec)
   dependencies.remove_all(tx, rec)
   if rec.flow_id then flow.forget_member(tx, rec) end
@@ -11535,6 +11983,21 @@ function condition.satisfying(state, number)
   return refs
 end
 
+-- The signals that counted so far, in order of arrival.
+function condition.counted(state, number)
+  local seen, refs = {}, {}
+  for _, node in ipairs(state) do
+    for _, taken in ipairs(node[TAKEN]) do
+      if not seen[taken[1]] then
+        seen[taken[1]] = true
+        refs[#refs + 1] = taken[1]
+      end
+    end
+  end
+  table.sort(refs, function(a, b) return number(a) < number(b) end)
+  return refs
+end
+
 -- Per node how far it is.
 function condition.progress(state)
   local done, out = evaluate(state), {}
@@ -11557,6 +12020,7 @@ local event = require "lib.event"
 local execution = require "record.execution"
 local reply = require "lib.reply"
 local signals = require "record.signals"
+local step = require "record.step"
 local suspension = require "record.suspension"
 local waitpoint = require "record.waitpoint"
 
@@ -11566,12 +12030,13 @@ local function refused(field, problem)
   return reply.err("invalid_argument", { field = field, problem = problem })
 end
 
--- The entries of a list that the suspension takes over: those named, or all when `wanted` is nil. `seen` notes their
--- ids.
-local function taken_of(list, wanted, seen)
+-- The entries of a list that the suspension takes over: those named, or all when `wanted` is nil; of those that belong
+-- to a step, which stands at `at`, its own. `seen` notes their ids.
+local function taken_of(list, at, step, wanted, seen)
   local out = {}
   for _, entry in ipairs(list) do
-    if wanted == nil or wanted[entry[1]] then
+    local owner = entry[at]
+    if (owner and owner == step) or (not owner and (wanted == nil or wanted[entry[1]])) then
       out[#out + 1] = entry
       seen[entry[1]] = true
     end
@@ -11581,13 +12046,14 @@ end
 
 -- The attempt's pending waitpoints that the suspension takes over, those that were answered before their time was over,
 -- and the refusal when it names another.
-local function adopted(rec, ids)
+local function adopted(rec, ids, step)
   local wanted, seen = nil, {}
   if ids then
     wanted = {}
     for _, id in ipairs(ids) do wanted[id] = true end
   end
-  local pending, answered = taken_of(waitpoint.open(rec), wanted, seen), taken_of(waitpoint.answered(rec), wanted, seen)
+  local pending = taken_of(waitpoint.open(rec), 4, step, wanted, seen)
+  local answered = taken_of(waitpoint.answered(rec), 3, step, wanted, seen)
   for _, id in ipairs(ids or {}) do
     if not seen[id] then return nil, nil, reply.err("waitpoint_not_found", { waitpoint_id = id }) end
   end
@@ -11626,34 +12092,57 @@ local function known_id(tx, new, at, review_id)
   end
 end
 
+-- The waitpoints of `list` that a step has not opened before, under whose keys it waits.
+local function not_yet_open(list, pending, step)
+  local known, out = {}, {}
+  for _, entry in ipairs(pending) do
+    if entry[4] == step then known[entry[2]] = true end
+  end
+  for _, w in ipairs(list) do
+    if not known[w.key] then out[#out + 1] = w end
+  end
+  return out
+end
+
+-- Since when it is waited: since the first of the waitpoints that an earlier run of the handler opened for this step.
+local function since(tx, a, loaded)
+  local at = tx.now
+  for _, w in ipairs(loaded) do
+    if a.step and w.step == a.step then at = math.min(at, w.created) end
+  end
+  return at
+end
+
 -- Plans the new waitpoints; answers the field and the problem of one that cannot be opened.
-local function open_new(tx, rec, new, at, suspension_id)
+local function open_new(tx, rec, new, at, suspension_id, step)
   for i, w in ipairs(new) do
     local field, problem = waitpoint.problem(rec, w)
     if #w.tokens == 0 then field, problem = "tokens", "must hold a token" end
     if field then return string.format(at, i - 1) .. "." .. field, problem end
-    waitpoint.create(tx, rec, w, "active", suspension_id)
+    waitpoint.create(tx, rec, w, "active", suspension_id, step)
   end
 end
 
 -- The attempt goes on: what it would have waited for has come already.
 local function go_on(tx, rec, a, state)
   local refs = condition.satisfying(state, signals.number)
-  waitpoint.close(tx, rec, "already_satisfied")
+  waitpoint.close(tx, rec, "already_satisfied", function(entry) return waitpoint.takes_part(entry, a.step) end)
+  if a.step then step.found(tx, rec, a.step, "signal", { id = a.suspension_id, cause = "signal", refs = refs }) end
   rec.satisfied, rec.waits = cmsgpack.pack({ a.suspension_id, refs }), 1
   execution.save(tx, rec)
   event.of_execution(tx, rec, "execution.already_satisfied", "suspension_id", a.suspension_id)
   return nil, "satisfied", refs
 end
 
-local function set_aside(tx, rec, a, state, adopted_records)
+local function set_aside(tx, rec, a, state, adopted_records, asked)
   for _, w in ipairs(adopted_records) do waitpoint.activate(tx, w, a.suspension_id) end
   suspension.store(rec, {
     id = a.suspension_id, reason = a.reason, at = tx.now, behavior = a.timeout_behavior, condition = state,
-    review_id = a.review_waitpoint_id, step = a.step,
+    review_id = a.review_waitpoint_id, step = a.step or a.wait, recorded = a.step,
   })
+  if a.step then step.wait(tx, rec, asked, a.step, "signal", since(tx, a, adopted_records)) end
   suspension.replace_continuation(tx, rec, a.continuation, a.continuation_encoding)
-  rec.wait_until = a.timeout_ms and tx.now + a.timeout_ms or nil
+  rec.wait_until = a.timeout_ms and since(tx, a, adopted_records) + a.timeout_ms or nil
   rec.ended_by, rec.ended_value = "suspend", tx.now
   rec.time_left = rec.timeout_at and math.max(rec.timeout_at - tx.now, 1) or nil
   rec.timeout_at, rec.yield, rec.reclaims, rec.satisfied, rec.woken = nil, nil, nil, nil, nil
@@ -11663,14 +12152,15 @@ local function set_aside(tx, rec, a, state, adopted_records)
   return nil, "suspended"
 end
 
--- Answers a refusal; or nil, "satisfied" or "suspended", and for the first the stream ids of the signals.
-function suspend.attempt(tx, rec, a)
+-- Answers a refusal; or nil, "satisfied" or "suspended", and for the first the stream ids of the signals. `asked` is
+-- the step of a wait that an earlier run of the handler asked for.
+function suspend.attempt(tx, rec, a, asked)
   if a.timeout_behavior == "escalate" and a.review_waitpoint_id == nil then
     return refused("review_waitpoint_id", "is missing: escalation opens a waitpoint")
   end
-  local pending, answered, unknown = adopted(rec, a.adopt)
+  local pending, answered, unknown = adopted(rec, a.adopt, a.step)
   if unknown then return unknown end
-  local new, at = a.waitpoints, "waitpoints[%d]"
+  local new, at = a.step and not_yet_open(a.waitpoints, pending, a.step) or a.waitpoints, "waitpoints[%d]"
   if #new == 0 and #pending == 0 and a.otherwise then new, at = { a.otherwise }, "otherwise" end
   if #new == 0 and #pending == 0 then
     return refused("waitpoints", "must hold a waitpoint: the attempt has none pending")
@@ -11686,9 +12176,9 @@ function suspend.attempt(tx, rec, a)
   local loaded, early = early_signals(tx, pending, answered)
 
   -- Pending ones that are not part of it are given up.
-  waitpoint.close(tx, rec, "not_adopted", function(entry) return not part[entry[1]] end)
-  waitpoint.forget_answered(tx, rec)
-  field, problem = open_new(tx, rec, new, at, a.suspension_id)
+  waitpoint.close(tx, rec, "not_adopted", function(entry) return not part[entry[1]] and entry[4] == nil end)
+  waitpoint.forget_answered(tx, rec, function(entry) return entry[3] == nil or entry[3] == a.step end)
+  field, problem = open_new(tx, rec, new, at, a.suspension_id, a.step)
   if field then return refused(field, problem) end
   local state, enough = condition.new(a.condition), false
   for _, s in ipairs(early) do
@@ -11696,7 +12186,7 @@ function suspend.attempt(tx, rec, a)
     enough = done
   end
   if enough then return go_on(tx, rec, a, state) end
-  return set_aside(tx, rec, a, state, loaded)
+  return set_aside(tx, rec, a, state, loaded, asked)
 end
 
 return suspend
@@ -11704,12 +12194,14 @@ end
 
 source["transition.resume"] = function(require, LIBRARY)
 -- The ends of a suspension: by the signals it waited for, by an operator, or by time.
+local condition = require "transition.condition"
 local event = require "lib.event"
 local execution = require "record.execution"
 local finish = require "transition.finish"
 local ids = require "lib.id"
 local runnable = require "transition.runnable"
 local signals = require "record.signals"
+local step = require "record.step"
 local suspension = require "record.suspension"
 local waitpoint = require "record.waitpoint"
 
@@ -11718,9 +12210,15 @@ local resume = {}
 -- The attempt may go on: the next claim continues it. `refs` are the signals its worker gets to see.
 function resume.execution(tx, rec, cause, refs, actor)
   local w = suspension.load(rec)
-  waitpoint.close(tx, rec, "resumed")
+  waitpoint.close(tx, rec, "resumed", function(entry) return waitpoint.takes_part(entry, w.recorded) end)
   suspension.ended(tx, rec, w, cause, actor)
-  rec.woken, rec.waits, rec.resume = cmsgpack.pack({ w.id, cause, refs, w.step or false }), 1, 1
+  if w.recorded then
+    -- What was signalled until then is the answer of a wait that an operator ended.
+    if cause == "operator" then refs = condition.counted(w.condition, signals.number) end
+    step.found(tx, rec, w.recorded, "signal", { id = w.id, cause = cause, refs = refs, actor = actor })
+  end
+  local by = w.recorded and actor or nil
+  rec.woken, rec.waits, rec.resume = cmsgpack.pack({ w.id, cause, refs, w.step or false, by }), 1, 1
   runnable.settle(tx, rec)
   execution.save(tx, rec)
   local data = { "cause", cause, "suspension_id", w.id }
@@ -11760,11 +12258,20 @@ function resume.timed_out(tx, rec, reason)
   })
 end
 
+-- True while a waitpoint of the current suspension is open.
+local function is_answerable(rec)
+  local w = suspension.load(rec)
+  for _, entry in ipairs(waitpoint.open(rec)) do
+    if waitpoint.takes_part(entry, w.recorded) then return true end
+  end
+  return false
+end
+
 -- Waitpoints whose time is over close. A suspension that nobody can answer any more, and that has no timeout, ends as
 -- if it had.
 function resume.close_expired(tx, rec)
   local closed = waitpoint.close(tx, rec, "expired", function(entry) return entry[3] and entry[3] <= tx.now end)
-  if rec.phase == "suspended" and rec.open == nil and rec.wait_until == nil then
+  if rec.phase == "suspended" and rec.wait_until == nil and not is_answerable(rec) then
     return resume.timed_out(tx, rec, "every waitpoint expired")
   end
   execution.save(tx, rec)
@@ -11800,9 +12307,11 @@ local function token_of(w, digest)
 end
 
 -- True while the waitpoint takes signals: pending under the attempt that made it, which may wait for its children, or
--- part of the current suspension.
+-- part of the current suspension. One of a step is pending whenever the execution does not wait for it.
 local function is_open(rec, w, now)
-  if w.state == "closed" or (w.expires and w.expires <= now) or w.attempt ~= rec.attempt then return false end
+  if w.state == "closed" or (w.expires and w.expires <= now) then return false end
+  if w.step and w.state == "pending" then return rec.phase ~= "terminal" end
+  if w.step == nil and w.attempt ~= rec.attempt then return false end
   if w.state == "pending" then return rec.phase == "active" or (rec.phase == "runnable" and rec.resume ~= nil) end
   local current = suspension.load(rec)
   return rec.phase == "suspended" and current ~= nil and current.id == w.suspension
@@ -12329,14 +12838,19 @@ local more = require "record.more"
 local owed = require "transition.owed"
 local reopen = require "transition.reopen"
 local runnable = require "transition.runnable"
+local step = require "record.step"
 
 define.fn {
   name = "ff_replay_execution",
-  doc = "Runs an ended execution again with a new attempt; a deadline already past no longer applies.",
+  doc = "Runs an ended execution again with a new attempt; a deadline already past no longer applies. It keeps its "
+    .. "steps, those before `from_step`, or none with `from_start`.",
   flags = {},
-  args = { execution_id = "execution_id", actor = "actor", reason = "reason?" },
+  args = {
+    execution_id = "execution_id", actor = "actor", reason = "reason?", from_step = "step_name?",
+    from_start = "bool?",
+  },
   reply = { replayed = { state = "public_state", replay_count = "count" } },
-  errs = { "execution_not_found", "execution_not_terminal", "max_replays", "flow_terminal" },
+  errs = { "execution_not_found", "execution_not_terminal", "max_replays", "flow_terminal", "step_not_found" },
   call = function(tx, a, now)
     local rec = execution.load(tx, a.execution_id)
     if rec == nil then return reply.err("execution_not_found") end
@@ -12346,6 +12860,13 @@ define.fn {
     if replays >= max_replays then return reply.err("max_replays", { max_replays = max_replays }) end
     local refusal = reopen.refusal(tx, rec)
     if refusal then return refusal end
+    local first = a.from_start and 1 or nil
+    if a.from_step then
+      local named = step.find(tx, rec, a.from_step)
+      if named == nil then return reply.err("step_not_found", { step = a.from_step }) end
+      first = first or named.number
+    end
+    if first then step.forget(tx, rec, first) end
     rec.replays = replays + 1
     -- It ended before its edges had let it run: it waits for them again.
     local skipped = rec.outcome == "skipped" or (rec.deps ~= nil and dependencies.load(rec).decided == nil)
@@ -12880,6 +13401,7 @@ local reply = require "lib.reply"
 local execution = require "record.execution"
 local fence = require "record.fence"
 local signals = require "record.signals"
+local step = require "record.step"
 local suspension = require "record.suspension"
 local waitpoint = require "record.waitpoint"
 local suspend = require "transition.suspend"
@@ -12906,28 +13428,38 @@ local function replayed(tx, rec)
   return reply.ok("suspended", { suspension_id = id, waitpoints = out, timeout_at = rec.wait_until, replayed = true })
 end
 
+-- The waitpoints that it waits at.
+local function open_here(rec, name)
+  local out = {}
+  for _, w in ipairs(waitpoint.typed_open(rec, name)) do
+    if w.state == "active" then out[#out + 1] = w end
+  end
+  return out
+end
+
 define.fn {
   name = "ff_suspend_execution",
   doc = "Sets the running attempt aside until its condition is met. Adopts the attempt's pending waitpoints, all of "
     .. "them when `adopt` is absent; opens `otherwise` when there is no other. Early signals that are enough leave the "
-    .. "lease as it is. `step` names the wait; whoever continues the attempt finds it in the resume.",
+    .. "lease as it is. `step` makes it a step: it outlives the attempt, and once it is done a later call is answered "
+    .. "what it came to. `wait` only names it; whoever continues the attempt finds either in the resume.",
   flags = { "allow-oom" },
   args = {
     execution_id = "execution_id", fence = "fence", suspension_id = "suspension_id", reason = "suspension_reason",
     waitpoints = "new_waitpoints", adopt = "waitpoint_ids?", otherwise = "new_waitpoint?",
     condition = "condition_nodes", timeout_ms = "duration_ms?", timeout_behavior = "timeout_behavior",
     review_waitpoint_id = "waitpoint_id?", continuation = "continuation?", continuation_encoding = "encoding?",
-    step = "step_name?",
+    step = "step_name?", wait = "step_name?",
   },
   reply = {
     suspended = {
       suspension_id = "suspension_id", waitpoints = "[open_waitpoint]", timeout_at = "time_ms?", replayed = "bool",
     },
-    already_satisfied = { signals = "[signal]", more = "bool" },
+    already_satisfied = { signals = "[signal]", more = "bool" }, done = { resume = "resume" },
   },
   errs = {
     "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked",
-    "waitpoint_not_found",
+    "waitpoint_not_found", "step_changed", "steps_full",
   },
   call = function(tx, a)
     local rec = execution.load(tx, a.execution_id)
@@ -12936,11 +13468,16 @@ define.fn {
     if refusal then return refusal end
     local known = rec.satisfied and cmsgpack.unpack(rec.satisfied)
     if known and known[1] == a.suspension_id then return satisfied(tx, rec, known[2]) end
-    local wrong, outcome, refs = suspend.attempt(tx, rec, a)
+    local asked = a.step and step.find(tx, rec, a.step)
+    if asked and asked.kind ~= "signal" then return step.changed(asked, "signal") end
+    if asked and asked.state == "done" then return reply.ok("done", { resume = step.resume(tx, rec, asked) }) end
+    local full = a.step and step.full(rec, asked)
+    if full then return full end
+    local wrong, outcome, refs = suspend.attempt(tx, rec, a, asked or nil)
     if wrong then return wrong end
     if outcome == "satisfied" then return satisfied(tx, rec, refs) end
     return reply.ok("suspended", {
-      suspension_id = a.suspension_id, waitpoints = waitpoint.typed_open(rec), timeout_at = rec.wait_until,
+      suspension_id = a.suspension_id, waitpoints = open_here(rec, a.step), timeout_at = rec.wait_until,
       replayed = false,
     })
   end,
@@ -13010,19 +13547,48 @@ local reply = require "lib.reply"
 local event = require "lib.event"
 local execution = require "record.execution"
 local fence = require "record.fence"
+local step = require "record.step"
 local waitpoint = require "record.waitpoint"
+
+-- The answer when an earlier run of the handler has opened it.
+local function opened_before(tx, rec, a)
+  for _, entry in ipairs(waitpoint.open(rec)) do
+    if entry[4] == a.step and entry[2] == a.waitpoint.key then
+      if entry[1] ~= a.waitpoint.waitpoint_id then
+        return reply.ok("open", { waitpoint_id = entry[1], expires_at = entry[3] or nil })
+      end
+      waitpoint.replace_tokens(tx, waitpoint.load(tx, entry[1]), a.waitpoint)
+      return reply.ok("created", { expires_at = entry[3] or nil, replayed = true })
+    end
+  end
+end
 
 define.fn {
   name = "ff_create_waitpoint",
-  doc = "Opens a waitpoint while the attempt still runs; signals that come before the suspend are kept and count then.",
+  doc = "Opens a waitpoint while the attempt still runs; signals that come before the suspend are kept and count then. "
+    .. "With `step` it belongs to a wait that outlives the attempt: one that is open already is answered, and asked "
+    .. "for by its id it gets these tokens in place of those it had.",
   flags = { "allow-oom" },
-  args = { execution_id = "execution_id", fence = "fence", waitpoint = "new_waitpoint" },
-  reply = { created = { expires_at = "time_ms?", replayed = "bool" } },
-  errs = { "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked" },
+  args = { execution_id = "execution_id", fence = "fence", waitpoint = "new_waitpoint", step = "step_name?" },
+  reply = {
+    created = { expires_at = "time_ms?", replayed = "bool" },
+    open = { waitpoint_id = "waitpoint_id", expires_at = "time_ms?" }, done = {},
+  },
+  errs = {
+    "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked", "step_changed",
+    "steps_full",
+  },
   call = function(tx, a)
     local rec = execution.load(tx, a.execution_id)
     local refusal = fence.check(rec, a.fence, tx.now)
     if refusal then return refusal end
+    local asked = a.step and step.find(tx, rec, a.step)
+    if asked and asked.kind ~= "signal" then return step.changed(asked, "signal") end
+    if asked and asked.state == "done" then return reply.ok("done") end
+    if a.step then
+      local answer = opened_before(tx, rec, a) or step.full(rec, asked)
+      if answer then return answer end
+    end
     local known = waitpoint.load(tx, a.waitpoint.waitpoint_id)
     if known and known.exec == rec.id and known.key == a.waitpoint.key then
       return reply.ok("created", { expires_at = known.expires, replayed = true })
@@ -13033,7 +13599,8 @@ define.fn {
     if #a.waitpoint.tokens == 0 then
       return reply.err("invalid_argument", { field = "waitpoint.tokens", problem = "must hold a token" })
     end
-    waitpoint.create(tx, rec, a.waitpoint, "pending")
+    waitpoint.create(tx, rec, a.waitpoint, "pending", nil, a.step)
+    if a.step then step.wait(tx, rec, asked or nil, a.step, "signal", tx.now) end
     execution.save(tx, rec)
     event.of_execution(tx, rec, "waitpoint.created", "waitpoint_id", a.waitpoint.waitpoint_id, "key", a.waitpoint.key)
     local expires_at = a.waitpoint.expires_in_ms and tx.now + a.waitpoint.expires_in_ms or nil
@@ -13068,7 +13635,7 @@ define.fn {
     if w == nil or w.exec ~= rec.id then return reply.err("waitpoint_not_found", { waitpoint_id = a.waitpoint_id }) end
     if w.state == "closed" then
       if rec.answered and w.early then
-        waitpoint.forget_answered(tx, rec, w.id)
+        waitpoint.forget_answered(tx, rec, function(entry) return entry[1] == w.id end)
         execution.save(tx, rec)
       end
       return reply.ok("closed", { replayed = true })
@@ -13857,6 +14424,7 @@ local fence = require "record.fence"
 local keys = require "lib.keys"
 local limits = require "lib.limits"
 local reply = require "lib.reply"
+local step = require "record.step"
 local submit = require "transition.submit"
 
 -- Makes one child; answers an item of the reply, or nil and the refusal.
@@ -13884,21 +14452,36 @@ local function spawn(tx, rec, k, c, at)
   return { execution_id = child.id, state = execution.public_state(child), duplicate = false }
 end
 
+-- The children of a step that is done.
+local function spawned_before(tx, s)
+  local items = {}
+  for i, id in ipairs(step.spawned(s)) do
+    local child = execution.load(tx, id)
+    items[i] = { execution_id = id, state = child and execution.public_state(child) or nil, duplicate = true }
+  end
+  return items
+end
+
 define.fn {
   name = "ff_spawn_children",
   doc = "Submits children of a running execution, all or none; each shares its parent's budgets and deadline. A known "
-    .. "id or key is answered again.",
+    .. "id or key is answered again. `step` makes it a step: once it is done, a later call is answered its children.",
   flags = {},
-  args = { execution_id = "execution_id", fence = "fence", children = "new_children" },
+  args = { execution_id = "execution_id", fence = "fence", children = "new_children", step = "step_name?" },
   reply = { spawned = { items = "[submitted]" } },
   errs = {
     "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked",
     "idempotency_conflict", "lane_disabled", "lane_full", "lane_unseen", "lane_depth_needed", "capability_invalid",
-    "flow_full",
+    "flow_full", "step_changed", "steps_full",
   },
   call = function(tx, a)
     local rec = execution.load(tx, a.execution_id)
     local refusal = fence.check(rec, a.fence, tx.now)
+    if refusal then return refusal end
+    local s = a.step and step.find(tx, rec, a.step)
+    if s and s.kind ~= "spawn" then return step.changed(s, "spawn") end
+    if s then return reply.ok("spawned", { items = spawned_before(tx, s) }) end
+    refusal = a.step and step.full(rec)
     if refusal then return refusal end
     local k, items = children.load(rec), {}
     for i, c in ipairs(a.children) do
@@ -13907,6 +14490,11 @@ define.fn {
       items[i] = item
     end
     children.store(rec, k)
+    if a.step then
+      local ids = {}
+      for i, item in ipairs(items) do ids[i] = item.execution_id end
+      step.found(tx, rec, a.step, "spawn", { id = false, cause = "children", refs = ids })
+    end
     execution.save(tx, rec)
     return reply.ok("spawned", { items = items })
   end,
@@ -13922,22 +14510,43 @@ local fence = require "record.fence"
 local limits = require "lib.limits"
 local reply = require "lib.reply"
 local runnable = require "transition.runnable"
+local step = require "record.step"
 
 define.fn {
   name = "ff_wait_children",
   doc = "Sets the running attempt aside until every child has ended; the next claim continues it with their outcomes. "
-    .. "When all have ended already the lease stays, unless `aside` says that the attempt lets go of it all the same.",
+    .. "When all have ended already the lease stays, unless `aside` says that the attempt lets go of it all the same. "
+    .. "`step` makes it a step: once it is done, a later call is answered the same outcomes.",
   flags = { "allow-oom" },
-  args = { execution_id = "execution_id", fence = "fence", wait_id = "suspension_id", aside = "bool?" },
+  args = {
+    execution_id = "execution_id", fence = "fence", wait_id = "suspension_id", aside = "bool?",
+    step = "step_name?",
+  },
   reply = { waiting = { open = "count" }, ended = { children = "[child]", more = "bool" } },
-  errs = { "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked" },
+  errs = {
+    "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked", "step_changed",
+    "steps_full",
+  },
   call = function(tx, a)
     local rec = execution.load(tx, a.execution_id)
     local refusal = fence.check(rec, a.fence, tx.now, "wait_children")
     if refusal == "replay" then return reply.ok("waiting", { open = children.load(rec).open }) end
     if refusal then return refusal end
-    local open = children.load(rec).open
+    local s = a.step and step.find(tx, rec, a.step)
+    if s and s.kind ~= "children" then return step.changed(s, "children") end
+    if s and s.state == "done" then
+      local told = step.resume(tx, rec, s)
+      return reply.ok("ended", { children = told.children, more = told.more_children ~= nil })
+    end
+    refusal = a.step and step.full(rec, s)
+    if refusal then return refusal end
+    local k = children.load(rec)
+    local open = k.open
     if open == 0 and not a.aside then
+      if a.step then
+        step.found(tx, rec, a.step, "children", { id = a.wait_id, cause = "children", refs = {}, upto = k.total })
+        execution.store(tx, rec)
+      end
       local list, rest = children.page(tx, rec, 1, limits.children_inline_max, limits.resume_inline_bytes_max)
       return reply.ok("ended", { children = list, more = rest ~= nil })
     end
@@ -13945,7 +14554,8 @@ define.fn {
     rec.time_left = rec.timeout_at and math.max(rec.timeout_at - tx.now, 1) or nil
     rec.timeout_at, rec.yield, rec.reclaims, rec.satisfied = nil, nil, nil, nil
     rec.attempt_state, rec.resume, rec.awaiting = "suspended", 1, 1
-    rec.woken, rec.waits = cmsgpack.pack({ a.wait_id, "children", {} }), 1
+    rec.woken, rec.waits = cmsgpack.pack({ a.wait_id, "children", {}, a.step or false }), 1
+    if a.step then step.wait(tx, rec, s, a.step, "children", tx.now) end
     runnable.settle(tx, rec)
     execution.save(tx, rec)
     event.of_execution(tx, rec, "execution.waiting", "reason", "waiting_for_children", "open", open)
@@ -13975,6 +14585,323 @@ define.fn {
     if rec == nil then return reply.err("execution_not_found") end
     local list, rest = children.page(tx, rec, a.from or 1, a.limit, limits.stream_read_bytes_max)
     return reply.ok("page", { children = list, next = rest })
+  end,
+}
+end
+
+source["step.store"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local execution = require "record.execution"
+local fence = require "record.fence"
+local step = require "record.step"
+
+local function known(tx, rec, s)
+  return reply.ok("known", {
+    result = step.result(tx, rec, s), result_encoding = s.result_in or "json", input_digest = s.digest,
+  })
+end
+
+define.fn {
+  name = "ff_store_step",
+  doc = "Stores the result of a step of the running attempt. A step that is known keeps its first result, which is "
+    .. "answered; with `rerun` another input digest replaces it.",
+  flags = { "allow-oom" },
+  args = {
+    execution_id = "execution_id", fence = "fence", name = "step_name", result = "step_result?",
+    result_encoding = "encoding?", input_digest = "step_digest?", started_at = "time_ms?", tries = "step_tries?",
+    rerun = "bool?",
+  },
+  reply = {
+    stored = {}, known = { result = "step_result?", result_encoding = "encoding?", input_digest = "step_digest?" },
+  },
+  errs = {
+    "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked", "step_changed",
+    "steps_full",
+  },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    local refusal = fence.check(rec, a.fence, tx.now)
+    if refusal then return refusal end
+    local s, result = step.find(tx, rec, a.name), a.result or ""
+    if s and s.kind ~= "run" then return step.changed(s, "run") end
+    local again = s and a.rerun and s.digest ~= a.input_digest
+    if s and s.state == "done" and not again then return known(tx, rec, s) end
+    refusal = step.full(rec, s, #result - (s and s.bytes or 0))
+    if refusal then return refusal end
+    if s == nil then s = step.new(rec, a.name, "run", tx.now) end
+    -- A worker's clock may be ahead.
+    if a.started_at then s.started = math.min(a.started_at, tx.now) end
+    s.state, s.attempt, s.ended, s.tries = "done", rec.attempt, tx.now, a.tries or s.tries
+    s.digest, s.failure, s.due = a.input_digest, nil, nil
+    step.set_result(tx, rec, s, result, a.result_encoding or "json")
+    step.put(tx, rec, s)
+    rec.updated = tx.now
+    execution.store(tx, rec)
+    if rec.tailed then tx:announce("frames", rec.id) end
+    return reply.ok("stored")
+  end,
+}
+end
+
+source["step.note"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local execution = require "record.execution"
+local fence = require "record.fence"
+local step = require "record.step"
+
+define.fn {
+  name = "ff_note_step",
+  doc = "Notes that a step of the running attempt failed, how often it was tried, and when it is tried again. A step "
+    .. "that is done stays done.",
+  flags = { "allow-oom" },
+  args = {
+    execution_id = "execution_id", fence = "fence", name = "step_name", reason = "reason", category = "category",
+    tries = "step_tries", retry_at = "time_ms?", started_at = "time_ms?", input_digest = "step_digest?",
+  },
+  reply = { noted = {}, known = {} },
+  errs = {
+    "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked", "step_changed",
+    "steps_full",
+  },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    local refusal = fence.check(rec, a.fence, tx.now)
+    if refusal then return refusal end
+    local s = step.find(tx, rec, a.name)
+    if s and s.kind ~= "run" then return step.changed(s, "run") end
+    if s and s.state == "done" then return reply.ok("known") end
+    refusal = step.full(rec, s)
+    if refusal then return refusal end
+    if s == nil then s = step.new(rec, a.name, "run", tx.now) end
+    if a.started_at then s.started = math.min(a.started_at, tx.now) end
+    s.state, s.attempt, s.ended, s.tries, s.due = "failed", rec.attempt, tx.now, a.tries, a.retry_at
+    s.digest, s.failure = a.input_digest, cmsgpack.pack({ a.reason, a.category })
+    step.put(tx, rec, s)
+    rec.updated = tx.now
+    execution.store(tx, rec)
+    if rec.tailed then tx:announce("frames", rec.id) end
+    return reply.ok("noted")
+  end,
+}
+end
+
+source["step.get"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local execution = require "record.execution"
+local step = require "record.step"
+
+define.fn {
+  name = "ff_get_step",
+  doc = "A step of an execution with its result. Of a wait that is done, what it came to: its signals or children from "
+    .. "the `from`-th on.",
+  flags = { "no-writes" },
+  args = { execution_id = "execution_id", name = "step_name", from = "step_tries?" },
+  reply = {
+    found = { step = "step", result = "step_result?", result_encoding = "encoding?", resume = "resume?" },
+  },
+  errs = { "execution_not_found", "step_not_found" },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    if rec == nil then return reply.err("execution_not_found") end
+    local s = step.find(tx, rec, a.name)
+    if s == nil then return reply.err("step_not_found", { step = a.name }) end
+    local ran = s.kind == "run" and s.bytes ~= nil
+    local waited = (s.kind == "signal" or s.kind == "children") and s.found
+    return reply.ok("found", {
+      step = step.typed(s, tx.now), result = ran and step.result(tx, rec, s) or nil,
+      result_encoding = ran and (s.result_in or "json") or nil,
+      resume = waited and step.resume(tx, rec, s, a.from) or nil,
+    })
+  end,
+}
+end
+
+source["step.list"] = function(require, LIBRARY)
+local define = require "lib.define"
+local limits = require "lib.limits"
+local reply = require "lib.reply"
+local execution = require "record.execution"
+local step = require "record.step"
+
+define.fn {
+  name = "ff_list_steps",
+  doc = "The steps of an execution, in the order in which they were first recorded, after the step of a number.",
+  flags = { "no-writes" },
+  weight = "limit",
+  args = { execution_id = "execution_id", after = "count?", limit = "list_limit" },
+  reply = { page = { steps = "[step]", more = "bool" } },
+  errs = { "execution_not_found" },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    if rec == nil then return reply.err("execution_not_found") end
+    local list, rest = step.page(tx, rec, (a.after or 0) + 1, a.limit, limits.stream_read_bytes_max)
+    for i, s in ipairs(list) do list[i] = step.typed(s, tx.now) end
+    return reply.ok("page", { steps = list, more = rest ~= nil })
+  end,
+}
+end
+
+source["step.sleep"] = function(require, LIBRARY)
+local define = require "lib.define"
+local event = require "lib.event"
+local reply = require "lib.reply"
+local execution = require "record.execution"
+local fence = require "record.fence"
+local step = require "record.step"
+local suspension = require "record.suspension"
+local runnable = require "transition.runnable"
+
+local function rest(tx, rec, a, at)
+  rec.ended_by, rec.ended_value = "sleep", at
+  rec.time_left = rec.timeout_at and math.max(rec.timeout_at - tx.now, 1) or nil
+  rec.timeout_at, rec.yield, rec.reclaims, rec.satisfied = nil, nil, nil, nil
+  suspension.replace_continuation(tx, rec, a.continuation, a.continuation_encoding)
+  -- It is known by the lease it ended.
+  rec.woken, rec.waits = cmsgpack.pack({ rec.lease_id, "timer", {}, a.step or false }), 1
+  rec.attempt_state, rec.resume, rec.delay = "suspended", 1, at
+  runnable.settle(tx, rec)
+  execution.save(tx, rec)
+  if a.step then
+    event.of_execution(tx, rec, "execution.rested", "until", at, "step", a.step)
+  else
+    event.of_execution(tx, rec, "execution.rested", "until", at)
+  end
+end
+
+define.fn {
+  name = "ff_sleep_execution",
+  doc = "Sets the running attempt aside until a time; the next claim continues it. `step` names the sleep: its "
+    .. "wake-up is stored by the first call, and a later one that comes after it keeps the lease.",
+  flags = { "allow-oom" },
+  args = {
+    execution_id = "execution_id", fence = "fence", wake_at = "time_ms?", wake_in_ms = "duration_ms?",
+    step = "step_name?", continuation = "continuation?", continuation_encoding = "encoding?",
+  },
+  reply = { resting = { wake_at = "time_ms", replayed = "bool" }, done = { wake_at = "time_ms" } },
+  errs = {
+    "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked", "step_changed",
+    "steps_full",
+  },
+  call = function(tx, a)
+    if (a.wake_at == nil) == (a.wake_in_ms == nil) then
+      return reply.err("invalid_argument", { field = "until", problem = "give until or ms, one of them" })
+    end
+    local rec = execution.load(tx, a.execution_id)
+    local refusal = fence.check(rec, a.fence, tx.now, "sleep")
+    if refusal == "replay" then return reply.ok("resting", { wake_at = rec.ended_value, replayed = true }) end
+    if refusal then return refusal end
+    local s, at = a.step and step.find(tx, rec, a.step), a.wake_at or tx.now + a.wake_in_ms
+    if s and s.kind ~= "sleep" then return step.changed(s, "sleep") end
+    if s then
+      at = s.due
+    elseif a.step then
+      refusal = step.full(rec)
+      if refusal then return refusal end
+      s = step.new(rec, a.step, "sleep", tx.now)
+      s.due = at
+      step.put(tx, rec, s)
+    end
+    if at > tx.now then
+      rest(tx, rec, a, at)
+      return reply.ok("resting", { wake_at = at, replayed = false })
+    end
+    if a.step then
+      rec.updated = tx.now
+      execution.store(tx, rec)
+    end
+    return reply.ok("done", { wake_at = at })
+  end,
+}
+end
+
+source["step.fork"] = function(require, LIBRARY)
+local asks = require "record.asks"
+local define = require "lib.define"
+local event = require "lib.event"
+local limits = require "lib.limits"
+local reply = require "lib.reply"
+local execution = require "record.execution"
+local more = require "record.more"
+local spec = require "record.spec"
+local step = require "record.step"
+local submit = require "transition.submit"
+
+-- The submission of the origin, with what the fork changes: it is part of nothing and waits for nothing.
+local function submission(tx, rec, a)
+  local said, asked = spec.of(tx, rec), asks.of(rec)
+  return {
+    execution_id = a.fork_id, namespace = execution.namespace(rec), lane = a.lane or execution.lane(rec),
+    kind = rec.kind, input = a.input or spec.input(tx, rec), priority = a.priority or rec.prio,
+    retention_ms = rec.retention, body_digest = a.body_digest,
+    more = {
+      input_encoding = a.input and (a.input_encoding or "json") or rec.input_in,
+      tags = a.tags or spec.unflatten(rec.tags),
+      deadline_at = rec.deadline and rec.deadline > tx.now and rec.deadline or nil, start_within_ms = rec.start_within,
+      retry = said.retry, attempt_timeout_ms = rec.timeout, max_reclaims = rec.max_reclaims,
+      max_replays = rec.max_replays, requires = rec.requires, prefers = rec.prefers, fairness_key = rec.fairness_key,
+      budgets = #asked.budgets > 0 and asked.budgets or nil, quotas = #asked.quotas > 0 and asked.quotas or nil,
+      fallbacks = said.fallbacks, stream = rec.max_frames and { max_frames = rec.max_frames } or nil,
+      trace_parent = said.trace_parent, completion_webhook = rec.webhook, lane_depth = a.lane_depth,
+    },
+  }
+end
+
+define.fn {
+  name = "ff_fork_execution",
+  doc = "Submits a new execution with the submission of another one and copies of its finished steps: those before a "
+    .. "named one, or all. A known id is answered again.",
+  flags = {},
+  args = {
+    execution_id = "execution_id", fork_id = "execution_id", actor = "actor", from_step = "step_name?",
+    input = "input?", input_encoding = "encoding?", lane = "lane?", priority = "priority?", tags = "tags?",
+    budgets = "budget_refs?", body_digest = "digest", lane_depth = "count?",
+  },
+  reply = { forked = { state = "public_state?", steps = "count", duplicate = "bool" } },
+  errs = {
+    "execution_not_found", "step_not_found", "idempotency_conflict", "lane_disabled", "lane_full", "lane_unseen",
+    "lane_depth_needed",
+  },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    if rec == nil then return reply.err("execution_not_found") end
+    if rec.nested then
+      return reply.err("invalid_argument", { field = "execution_id", problem = "is a flow: fork one of its members" })
+    end
+    if string.sub(a.fork_id, -4) ~= string.sub(rec.id, -4) then
+      return reply.err("invalid_argument", {
+        field = "fork_id", problem = "must end like the execution's id: they share a partition",
+      })
+    end
+    local s, place = submission(tx, rec, a), { budgets = a.budgets }
+    local answer = submit.repeated(tx, s, place)
+    if answer and answer.err then return answer end
+    if answer then
+      return reply.ok("forked", {
+        state = answer.fields.state, steps = execution.load(tx, a.fork_id).steps or 0, duplicate = true,
+      })
+    end
+    local before = (rec.steps or 0) + 1
+    if a.from_step then
+      local named = step.find(tx, rec, a.from_step)
+      if named == nil then return reply.err("step_not_found", { step = a.from_step }) end
+      before = named.number
+    end
+    local fork, refusal = submit.new(tx, s, place)
+    if refusal then return refusal end
+    fork.forked_from = rec.id
+    refusal = step.copy(tx, rec, fork, before)
+    if refusal then return refusal end
+    submit.place(tx, fork)
+    more.note_fork(tx, rec, fork.id)
+    more.note_action(tx, rec, "fork", a.actor, fork.id)
+    execution.store(tx, rec)
+    event.of_execution(tx, rec, "execution.forked", "fork_id", fork.id, "actor", a.actor)
+    return reply.ok("forked", {
+      state = execution.public_state(fork), steps = fork.steps or 0, duplicate = false,
+    })
   end,
 }
 end
@@ -18287,8 +19214,10 @@ local holds = require "record.holds"
 local awaits = require "index.awaits"
 local home = require "index.home"
 local leases = require "index.leases"
+local limits = require "lib.limits"
 local signals = require "record.signals"
 local spec = require "record.spec"
+local step = require "record.step"
 local suspension = require "record.suspension"
 local waitpoint = require "record.waitpoint"
 
@@ -18435,7 +19364,8 @@ function invariants.early(tx, rec, w, findings, repair)
   end
 end
 
--- Open waitpoints are those of the attempt, whether it runs or waits for its children, or of the current suspension.
+-- Open waitpoints are those of the attempt, whether it runs or waits for its children, of a step, or of the current
+-- suspension.
 local function check_waitpoints(tx, rec, key, findings, repair)
   if (rec.phase == "suspended") ~= (rec.wait ~= nil) then
     invariants.found(findings, 29, key, "suspension and phase disagree", false)
@@ -18448,7 +19378,8 @@ local function check_waitpoints(tx, rec, key, findings, repair)
       invariants.found(findings, 29, at, "is listed as open but not stored", false)
     else
       local attempts = rec.phase == "active" or (rec.phase == "runnable" and rec.resume ~= nil)
-      local fits = (attempts and w.state == "pending")
+      local pending = attempts or (w.step ~= nil and rec.phase ~= "terminal")
+      local fits = (pending and w.state == "pending")
         or (current and w.state == "active" and w.suspension == current.id)
       if not fits then invariants.found(findings, 29, at, w.state .. " while the execution is " .. rec.phase, false) end
       invariants.early(tx, rec, w, findings, repair)
@@ -18476,6 +19407,28 @@ local function check_counts(tx, rec, findings)
   end
 end
 
+-- A step stands under its number and its name leads there; the execution counts them and their bytes.
+local function check_steps(tx, rec, findings)
+  local key, count, bytes, at = keys.steps(tx, rec.id), 0, 0, 1
+  local function wrong(problem) invariants.found(findings, 43, key, problem, false) end
+  while at and rec.steps do
+    local list
+    list, at = step.page(tx, rec, at, limits.steps_max, limits.steps_carried_bytes_max)
+    for _, s in ipairs(list) do
+      count, bytes = count + 1, bytes + (s.bytes or 0)
+      local named = step.find(tx, rec, s.name)
+      if named == nil or named.number ~= s.number then wrong(s.name .. " is not found by its name") end
+      local lost = s.bytes and #(step.result(tx, rec, s) or "") ~= s.bytes
+      if lost then wrong("the result of " .. s.name .. " is missing") end
+    end
+  end
+  local fields = tx:hlen(key)
+  if fields ~= 2 * count then wrong(string.format("%d fields, %d steps counted", fields, count)) end
+  if bytes ~= (rec.step_bytes or 0) then
+    wrong(string.format("%d bytes of results, %d counted", bytes, rec.step_bytes or 0))
+  end
+end
+
 function invariants.record(tx, rec, findings, repair)
   local key = keys.core(tx, rec.id)
   check_state(tx, rec, key, findings)
@@ -18486,6 +19439,7 @@ function invariants.record(tx, rec, findings, repair)
   check_lists(tx, rec, findings, repair)
   check_waitpoints(tx, rec, key, findings, repair)
   check_counts(tx, rec, findings)
+  if rec.steps then check_steps(tx, rec, findings) end
   check_holds(tx, rec, key, findings, repair)
   check_awaits(tx, rec, findings, repair)
   check_attached(rec, key, findings)
@@ -19043,6 +19997,7 @@ local owner_field = {
   spec = "said", input = "input", more = "more", waits = "waits", result = "result_far", attempts = "spilled",
   continuation = "continued", signals = "signals", signal_keys = "signals",
   out = "outs", ["in"] = "deps", passed = "passes", children = "kids", usage = "reports",
+  steps = "steps", step_results = "step_bytes",
 }
 
 local function check_part(tx, key, rest, findings, repair)

@@ -8,7 +8,7 @@ use ff_core::types::{AttemptId, ExecutionId, FlowId, LaneId, LeaseId, Namespace,
 
 use crate::generated::{
     AttemptType, BlockingReason, EventEntry, ExecutionRecord, LifecyclePhase, Outcome, PassedValue, PublicState,
-    Resume, SpecRecord,
+    Resume, SpecRecord, StepRecord,
 };
 use crate::wire::{Bytes, DecodeError, Reader, Wire, write_array_len, write_bytes, write_map_len};
 
@@ -137,11 +137,17 @@ pub struct Task {
     pub parent_id: Option<ExecutionId>,
     /// Its key in its flow or under its parent.
     pub key: Option<String>,
+    /// What earlier runs of the handler recorded, in the order in which it was recorded first.
+    pub steps: Vec<StepRecord>,
+    /// More is recorded than fits here.
+    pub steps_more: bool,
 }
 
 /// What only some tasks have.
 #[derive(Default)]
 struct Extras {
+    steps: Option<Vec<Bytes>>,
+    steps_more: Option<bool>,
     spec: Option<Bytes>,
     resume: Option<Resume>,
     passed: Option<BTreeMap<String, PassedValue>>,
@@ -158,6 +164,8 @@ impl Extras {
                 "spec" => extras.spec = crate::wire::field(input, "spec")?,
                 "resume" => extras.resume = crate::wire::field(input, "resume")?,
                 "passed" => extras.passed = crate::wire::field(input, "passed")?,
+                "steps" => extras.steps = crate::wire::field(input, "steps")?,
+                "steps_more" => extras.steps_more = crate::wire::field(input, "steps_more")?,
                 _ => input.skip()?,
             }
         }
@@ -182,7 +190,11 @@ impl Task {
             let fallbacks = spec.as_ref()?.fallbacks.as_ref()?;
             usize::try_from(tier).ok().and_then(|tier| fallbacks.get(tier)).cloned()
         });
+        let steps = extras.steps.unwrap_or_default();
+        let steps = steps.iter().map(|step| StepRecord::read(step)).collect::<Result<Vec<_>, _>>();
         Ok(Self {
+            steps: steps.map_err(|error| error.within("steps"))?,
+            steps_more: extras.steps_more.unwrap_or(false),
             execution_id: id,
             attempt_index: record.attempt.ok_or_else(|| missing("attempt"))?,
             attempt_id: record.attempt_id.ok_or_else(|| missing("attempt_id"))?,
@@ -242,7 +254,16 @@ impl Wire for Task {
         self.execution_id.write(out);
         write_bytes(out, &record.write());
         self.input.write(out);
-        write_map_len(out, usize::from(self.resume.is_some()) + usize::from(self.passed.is_some()));
+        let present = [self.resume.is_some(), self.passed.is_some(), !self.steps.is_empty(), self.steps_more];
+        write_map_len(out, present.into_iter().filter(|one| *one).count());
+        if !self.steps.is_empty() {
+            write_bytes(out, b"steps");
+            self.steps.iter().map(|step| Bytes(step.write())).collect::<Vec<_>>().write(out);
+        }
+        if self.steps_more {
+            write_bytes(out, b"steps_more");
+            true.write(out);
+        }
         if let Some(resume) = &self.resume {
             write_bytes(out, b"resume");
             resume.write(out);
@@ -541,6 +562,8 @@ mod samples {
     impl Sample for Task {
         fn sample(rng: &mut Rng) -> Self {
             Self {
+                steps: Vec::new(),
+                steps_more: false,
                 execution_id: Sample::sample(rng),
                 attempt_index: i64::sample(rng).abs(),
                 attempt_id: Sample::sample(rng),

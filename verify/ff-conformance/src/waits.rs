@@ -59,8 +59,7 @@ impl Store {
 
     /// Opens a waitpoint while the attempt runs.
     pub async fn open_early(&self, task: &Task, waitpoint: &NewWaitpoint) {
-        let call =
-            CreateWaitpoint { execution_id: task.execution_id, fence: task.fence(), waitpoint: waitpoint.clone() };
+        let call = CreateWaitpoint::new(task.execution_id, task.fence(), waitpoint.clone());
         let reply = self.ask(&call).await;
         assert!(matches!(reply, Ok(CreateWaitpointReply::Created { replayed: false, .. })), "not created: {reply:?}");
     }

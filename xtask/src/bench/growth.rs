@@ -184,9 +184,9 @@ fn page(head: &Head, grown: &[Grown]) -> String {
 
 fn report(head: &Head, grown: &[Grown]) -> serde_json::Value {
     let stores = grown.iter().map(|one| {
-        let sizes = one.sizes.iter().map(|size| {
-            json!({ "kept": size.kept, "per_second": page::sample(&size.per_second), "bytes": size.bytes })
-        });
+        let sizes = one.sizes.iter().map(
+            |size| json!({ "kept": size.kept, "per_second": page::sample(&size.per_second), "bytes": size.bytes }),
+        );
         json!({
             "store": one.store, "sizes": sizes.collect::<Vec<_>>(), "bytes_each": one.bytes_each(),
             "rate_kept": one.share(), "server_answers_ms": one.answers_ms,

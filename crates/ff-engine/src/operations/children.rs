@@ -103,7 +103,7 @@ impl Operations {
         for child in &mut children {
             self.attach_budgets(&mut child.submission, &[]).await?;
         }
-        let mut call = SpawnChildren { children, execution_id: parent, fence: *fence };
+        let mut call = SpawnChildren::new(children, parent, *fence);
         let mut tries = 1;
         let items = loop {
             let error = match self.client.call(route, &call).await {
@@ -141,7 +141,7 @@ impl Operations {
         wait_id: SuspensionId,
         aside: bool,
     ) -> Result<WaitChildrenReply, Error> {
-        let call = WaitChildren { aside: Some(aside), execution_id: parent, fence, wait_id };
+        let call = WaitChildren { aside: Some(aside), ..WaitChildren::new(parent, fence, wait_id) };
         self.client.call(self.client.route_of(&parent), &call).await
     }
 

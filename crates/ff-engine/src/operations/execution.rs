@@ -83,7 +83,7 @@ impl Operations {
         actor: &str,
         reason: Option<&str>,
     ) -> Result<ReplayExecutionReply, Error> {
-        let call = ReplayExecution { actor: actor.to_owned(), execution_id: id, reason: reason.map(str::to_owned) };
+        let call = ReplayExecution { reason: reason.map(str::to_owned), ..ReplayExecution::new(actor.to_owned(), id) };
         self.client.call(self.client.route_of(&id), &call).await
     }
 

@@ -21,6 +21,8 @@ pub enum ResumeCause {
     Children,
     /// The budget it was parked for has room again.
     Budget,
+    /// It rested, and its time has come.
+    Timer,
 }
 
 impl From<generated::ResumeCause> for ResumeCause {
@@ -31,6 +33,7 @@ impl From<generated::ResumeCause> for ResumeCause {
             generated::ResumeCause::Operator => Self::Operator,
             generated::ResumeCause::Children => Self::Children,
             generated::ResumeCause::Budget => Self::Budget,
+            generated::ResumeCause::Timer => Self::Timer,
         }
     }
 }

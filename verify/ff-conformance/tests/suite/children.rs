@@ -17,17 +17,14 @@ fn child(store: &Store, key: &str) -> NewChild {
 }
 
 async fn spawn(store: &Store, parent: &Task, children: Vec<NewChild>) -> Vec<ExecutionId> {
-    let call = SpawnChildren { children, execution_id: parent.execution_id, fence: parent.fence() };
+    let call = SpawnChildren::new(children, parent.execution_id, parent.fence());
     let SpawnChildrenReply::Spawned { items } = store.ask(&call).await.unwrap();
     items.into_iter().map(|item| item.execution_id.unwrap()).collect()
 }
 
 async fn wait(store: &Store, parent: &Task) -> WaitChildrenReply {
     let wait_id = SuspensionId::from_uuid(store.uuid(0));
-    store
-        .ask(&WaitChildren { aside: None, execution_id: parent.execution_id, fence: parent.fence(), wait_id })
-        .await
-        .unwrap()
+    store.ask(&WaitChildren::new(parent.execution_id, parent.fence(), wait_id)).await.unwrap()
 }
 
 async fn open_children(store: &Store, id: ExecutionId) -> (i64, i64) {
@@ -89,7 +86,7 @@ for_each_host! {
         spawn(&store, &parent, vec![child(&store, "a")]).await;
         store.complete(&store.claim_one("w2").await).await;
         let wait_id = SuspensionId::from_uuid(store.uuid(0));
-        let call = WaitChildren { aside: Some(true), execution_id: parent.execution_id, fence: parent.fence(), wait_id };
+        let call = WaitChildren { aside: Some(true), ..WaitChildren::new(parent.execution_id, parent.fence(), wait_id) };
         assert_eq!(store.ask(&call).await, Ok(WaitChildrenReply::Waiting { open: 0 }));
         assert_eq!(store.ask(&call).await, Ok(WaitChildrenReply::Waiting { open: 0 }));
         store.assert_sound().await;
@@ -103,7 +100,7 @@ for_each_host! {
     async fn lost_replies_are_answered_again(store) {
         store.install_default_lane().await;
         let parent = store.start("agent", "w1").await;
-        let call = SpawnChildren { children: vec![child(&store, "a")], execution_id: parent.execution_id, fence: parent.fence() };
+        let call = SpawnChildren::new(vec![child(&store, "a")], parent.execution_id, parent.fence());
         let SpawnChildrenReply::Spawned { items } = store.ask(&call).await.unwrap();
         let SpawnChildrenReply::Spawned { items: again } = store.ask(&call).await.unwrap();
         assert_eq!((items[0].execution_id, again[0].duplicate), (again[0].execution_id, Some(true)));
@@ -172,7 +169,7 @@ for_each_host! {
         assert_eq!(store.describe(ids[0]).await.deadline_at, store.describe(parent.execution_id).await.deadline_at);
         let mut stranger = child(&store, "b");
         stranger.submission.execution_id = ExecutionId::from_uuid(store.uuid(1));
-        let call = SpawnChildren { children: vec![child(&store, "c"), stranger], execution_id: parent.execution_id, fence: parent.fence() };
+        let call = SpawnChildren::new(vec![child(&store, "c"), stranger], parent.execution_id, parent.fence());
         assert!(invalid(store.ask(&call).await).contains("children[1].submission.execution_id"));
         assert_eq!(open_children(&store, parent.execution_id).await, (1, 1));
     }

@@ -76,6 +76,8 @@ for_each_host! {
         let claim = store.claim_call("w1", 1);
         let task = store.claim_with(HOME, &claim).await.remove(0);
         let expected = Task {
+            steps: Vec::new(),
+            steps_more: false,
             execution_id: id, attempt_index: 0, attempt_id: claim.attempt_ids[0], attempt_type: AttemptType::Initial, lease_id: claim.lease_ids[0],
             lease_epoch: store.now() * 1_000, lease_expires_at: store.now() + claim.lease_ttl_ms, namespace: NAMESPACE.into(), lane: LANE.into(), kind: "mail".into(),
             input: "in".into(), input_encoding: "raw".into(), tags: BTreeMap::from([("a".into(), "b".into())]), priority: 3, created_at: created,

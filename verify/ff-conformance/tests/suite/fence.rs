@@ -79,7 +79,7 @@ const WRITES: [(&str, Write); 12] = [
     ("create waitpoint", |store, id, fence| {
         Box::pin(async move {
             let waitpoint = store.waitpoint("create");
-            said(store.ask(&CreateWaitpoint { execution_id: id, fence, waitpoint }).await)
+            said(store.ask(&CreateWaitpoint::new(id, fence, waitpoint)).await)
         })
     }),
     ("close waitpoint", |store, id, fence| {

@@ -602,7 +602,7 @@ for_each_host! {
         store.install_default_lane().await;
         let parent = store.start("parent", "w1").await;
         let children = vec![NewChild::new(store.submission("child"))];
-        let spawn = SpawnChildren { children, execution_id: parent.execution_id, fence: parent.fence() };
+        let spawn = SpawnChildren::new(children, parent.execution_id, parent.fence());
         store.ask(&spawn).await.unwrap();
         store.ask(&CancelExecution::new("ann".into(), parent.execution_id)).await.unwrap();
         store.assert_sound().await;
@@ -610,7 +610,7 @@ for_each_host! {
         assert_eq!(store.describe(parent.execution_id).await.children_open, 0);
         let again = store.claim_one("w1").await;
         let wait_id = ff_core::types::SuspensionId::from_uuid(store.uuid(0));
-        let wait = WaitChildren { aside: None, execution_id: again.execution_id, fence: again.fence(), wait_id };
+        let wait = WaitChildren::new(again.execution_id, again.fence(), wait_id);
         assert!(matches!(store.ask(&wait).await.unwrap(), WaitChildrenReply::Ended { .. }));
         store.assert_sound().await;
     }
@@ -623,11 +623,11 @@ for_each_host! {
         let token = "a".repeat(64);
         let mut waitpoint = NewWaitpoint::new(waitpoint_id, "door".into(), vec![Token::new(token.clone())]);
         waitpoint.expires_in_ms = Some(5_000);
-        store.ask(&CreateWaitpoint { execution_id, fence, waitpoint }).await.unwrap();
+        store.ask(&CreateWaitpoint::new(execution_id, fence, waitpoint)).await.unwrap();
         let children = vec![NewChild::new(store.submission("child"))];
-        store.ask(&SpawnChildren { children, execution_id, fence }).await.unwrap();
+        store.ask(&SpawnChildren::new(children, execution_id, fence)).await.unwrap();
         let wait_id = ff_core::types::SuspensionId::from_uuid(store.uuid(0));
-        store.ask(&WaitChildren { aside: None, execution_id, fence, wait_id }).await.unwrap();
+        store.ask(&WaitChildren::new(execution_id, fence, wait_id)).await.unwrap();
         store.assert_sound().await;
         let signal_id = ff_core::types::SignalId::from_uuid(store.uuid(0));
         let signal = DeliverSignal::new(execution_id, "approved".into(), signal_id, token, waitpoint_id);

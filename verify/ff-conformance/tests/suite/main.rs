@@ -25,6 +25,7 @@ mod retry;
 mod routes;
 mod signals;
 mod slots;
+mod steps;
 mod storage;
 mod streams;
 mod submit;

@@ -203,7 +203,7 @@ for_each_host! {
         let known = store.counted(HOME, &append(1)).await.unwrap().calls;
         let many = store.counted(HOME, &append(64)).await.unwrap().calls;
         let (door, early) = (store.waitpoint("door"), store.waitpoint("early"));
-        let created = store.counted(HOME, &CreateWaitpoint { execution_id: id, fence: task.fence(), waitpoint: early.clone() }).await.unwrap().calls;
+        let created = store.counted(HOME, &CreateWaitpoint::new(id, task.fence(), early.clone())).await.unwrap().calls;
         let buffered = store.counted(HOME, &store.signal_call(id, &early, "early")).await.unwrap().calls;
         store.ask(&CloseWaitpoint { execution_id: id, fence: task.fence(), waitpoint_id: early.waitpoint_id }).await.unwrap();
         let call = SuspendExecution { timeout_ms: Some(60_000), continuation: Some("here".into()), condition: ff_conformance::waits::condition(r#"{"all_of":[{"signal":"a"},{"signal":"b"}]}"#), ..store.suspend_call(&task, &[&door]) };

@@ -768,7 +768,7 @@ for_each_host! {
         let (task, early) = (store.start("mail", "w1").await, store.waitpoint("early"));
         let id = task.execution_id;
         let (early_id, fence) = (early.waitpoint_id.to_string(), task.fence());
-        let create = CreateWaitpoint { execution_id: id, fence, waitpoint: early.clone() };
+        let create = CreateWaitpoint::new(id, fence, early.clone());
         emits(&store, id, "waitpoint.created", &[("waitpoint_id", &early_id), ("key", "early")], store.ask(&create)).await.unwrap();
         silent(&store, store.ask(&create)).await.unwrap();
         let signal = store.signal_call(id, &early, "a");

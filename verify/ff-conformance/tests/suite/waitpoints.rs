@@ -47,7 +47,7 @@ fn close(task: &Task, waitpoint: &NewWaitpoint) -> CloseWaitpoint {
 }
 
 fn create(task: &Task, waitpoint: &NewWaitpoint) -> CreateWaitpoint {
-    CreateWaitpoint { execution_id: task.execution_id, fence: task.fence(), waitpoint: waitpoint.clone() }
+    CreateWaitpoint::new(task.execution_id, task.fence(), waitpoint.clone())
 }
 
 for_each_host! {

@@ -481,6 +481,8 @@ impl Execution {
             flow_id: None,
             parent_id: None,
             key: None,
+            steps: Vec::new(),
+            steps_more: false,
         }
     }
 
@@ -501,6 +503,10 @@ impl Execution {
             blocking_detail: block.map(|block| block.detail.clone()),
             blocked_since: block.map(|block| block.since),
             usage: None,
+            steps: 0,
+            step_bytes: 0,
+            forked_from: None,
+            forks: Vec::new(),
             outcome: ended.map(|ended| ended.outcome),
             attempt_state: current.as_ref().or(self.attempts.last()).map(|attempt| attempt.state),
             continues: waiting.is_some_and(|waiting| waiting.continues.is_some()),

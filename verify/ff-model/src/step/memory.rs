@@ -435,7 +435,8 @@ impl Memory {
             }
             Act::Replay { of } => {
                 let execution_id = self.find(*of, model, |e| e.ended().is_some());
-                ReplayExecution { actor, execution_id, reason: text(Some((of.0 % 3) as u8)) }.into()
+                ReplayExecution { reason: text(Some((of.0 % 3) as u8)), ..ReplayExecution::new(actor, execution_id) }
+                    .into()
             }
             Act::Delete { of } => {
                 DeleteExecution { actor, execution_id: self.find(*of, model, |e| e.ended().is_some()) }.into()

@@ -131,7 +131,7 @@ impl Worker {
             }
             8 => {
                 let waitpoint = Self::waitpoint(id, scene);
-                scene.tell(id, CreateWaitpoint { execution_id: id, fence, waitpoint });
+                scene.tell(id, CreateWaitpoint::new(id, fence, waitpoint));
                 false
             }
             9 => {
@@ -287,11 +287,11 @@ impl Worker {
                     NewChild { key: None, parent_close, submission }
                 })
                 .collect();
-            scene.tell(id, SpawnChildren { children, execution_id: id, fence });
+            scene.tell(id, SpawnChildren::new(children, id, fence));
             return false;
         }
         let wait_id = SuspensionId::from_uuid(scene.rng.uuid());
-        scene.tell(id, WaitChildren { aside: None, execution_id: id, fence, wait_id });
+        scene.tell(id, WaitChildren::new(id, fence, wait_id));
         true
     }
 
@@ -625,7 +625,7 @@ impl Actor for Worker {
             (Request::SpawnChildren(call), Outcome::Reply(_)) if scene.rng.percent(75) => {
                 let (id, fence) = (call.execution_id, call.fence);
                 let wait_id = SuspensionId::from_uuid(scene.rng.uuid());
-                scene.tell(id, WaitChildren { aside: None, execution_id: id, fence, wait_id });
+                scene.tell(id, WaitChildren::new(id, fence, wait_id));
                 self.drop_held(id);
             }
             (Request::WaitChildren(call), Outcome::Reply(Reply::WaitChildren(WaitChildrenReply::Ended { .. }))) => {

@@ -54,7 +54,7 @@ pub async fn count(world: &World) -> Result<Vec<Calls>> {
 
         let early = waitpoint(seed, "early");
         let waitpoint_id = early.waitpoint_id;
-        let create = CreateWaitpoint { execution_id: id, fence, waitpoint: early };
+        let create = CreateWaitpoint::new(id, fence, early);
         note("create waitpoint", client.call_counted(route, &create).await?.calls);
         let close = CloseWaitpoint { execution_id: id, fence, waitpoint_id };
         note("close waitpoint", client.call_counted(route, &close).await?.calls);

@@ -38,7 +38,7 @@ impl Memory {
             let opening = Opening { approvers: 3, ..Opening::plain((pick.0 % 3) as u8) };
             let waitpoint = self.opened(&opening);
             return Some(if pick.0 % 4 == 1 {
-                CreateWaitpoint { execution_id: execution.id, fence, waitpoint }.into()
+                CreateWaitpoint::new(execution.id, fence, waitpoint).into()
             } else {
                 let waiting = Waiting::plain(pick.0);
                 let call = self.suspend(&waiting, execution.id, fence, model);
@@ -105,7 +105,7 @@ impl Memory {
             }
             Act::CreateWaitpoint { of, proof, opening } => {
                 let (execution_id, fence) = self.at_work(*of, *proof, model);
-                CreateWaitpoint { execution_id, fence, waitpoint: self.opened(opening) }.into()
+                CreateWaitpoint::new(execution_id, fence, self.opened(opening)).into()
             }
             Act::CloseWaitpoint { of, proof, which } => {
                 let (execution_id, fence) = self.at_work(*of, *proof, model);

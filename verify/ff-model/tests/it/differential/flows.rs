@@ -190,11 +190,11 @@ impl Flows {
                         g::NewChild { key: Some(format!("c{n}")), parent_close, submission }
                     })
                     .collect();
-                call(ROUTE, &g::SpawnChildren { children, execution_id, fence }, now)
+                call(ROUTE, &g::SpawnChildren::new(children, execution_id, fence), now)
             }
             2 | 3 => {
                 let wait_id = SuspensionId::from_uuid(self.id(0xd));
-                call(ROUTE, &g::WaitChildren { aside: None, execution_id, fence, wait_id }, now)
+                call(ROUTE, &g::WaitChildren::new(execution_id, fence, wait_id), now)
             }
             4 => {
                 let call_back = g::FailExecution::new("net".to_owned(), 500, execution_id, fence, "no".to_owned());

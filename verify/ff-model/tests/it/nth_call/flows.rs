@@ -72,12 +72,12 @@ fn child(n: u64) -> g::NewChild {
 }
 
 fn spawn(parent: u64, children: Vec<g::NewChild>) -> g::SpawnChildren {
-    g::SpawnChildren { children, execution_id: id(parent), fence: fence(parent) }
+    g::SpawnChildren::new(children, id(parent), fence(parent))
 }
 
 fn wait(parent: u64) -> g::WaitChildren {
     let wait_id = SuspensionId::from_uuid(uuid(parent + 60_000));
-    g::WaitChildren { aside: None, execution_id: id(parent), fence: fence(parent), wait_id }
+    g::WaitChildren::new(id(parent), fence(parent), wait_id)
 }
 
 fn start(lane: &str, n: u64) -> Invocation {

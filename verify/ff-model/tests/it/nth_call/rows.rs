@@ -320,8 +320,7 @@ pub fn stage() -> Vec<Invocation> {
             START_MS,
         )
     };
-    let pending =
-        |waitpoint| g::CreateWaitpoint { execution_id: id(who::RUNNING), fence: fence(who::RUNNING), waitpoint };
+    let pending = |waitpoint| g::CreateWaitpoint::new(id(who::RUNNING), fence(who::RUNNING), waitpoint);
     let suspended = |n, timeout_ms, timeout_behavior| g::SuspendExecution {
         timeout_ms,
         timeout_behavior,
@@ -339,6 +338,8 @@ pub fn stage() -> Vec<Invocation> {
         }),
         start(who::RUNNING, 60_000),
         at(ROUTE, &frames(who::RUNNING, 0, 4), START_MS),
+        at(ROUTE, &stored("charge", 10), START_MS),
+        at(ROUTE, &stored("render", 5_000), START_MS),
         at(ROUTE, &pending(waitpoint(100, "early")), START_MS),
         at(ROUTE, &pending(g::NewWaitpoint { expires_in_ms: Some(4_000), ..waitpoint(110, "brief") }), START_MS),
         at(ROUTE, &signal(who::RUNNING, 1, 100, 100), START_MS),
@@ -514,6 +515,7 @@ pub fn rows() -> Vec<Row> {
     let mut rows = worker_rows();
     rows.extend(wait_rows());
     rows.extend(stream_rows());
+    rows.extend(step_rows());
     rows.extend(operator_rows());
     rows.extend(grant_rows());
     rows.extend(slot_rows());
@@ -590,10 +592,7 @@ fn wait_rows() -> Vec<Row> {
             },
         ),
         row("suspend again", &suspend(who::SUSPENDED, two_approvers(), vec![waitpoint(160, "door")])),
-        row(
-            "create a waitpoint",
-            &g::CreateWaitpoint { execution_id: running, fence: held_fence(), waitpoint: waitpoint(220, "door") },
-        ),
+        row("create a waitpoint", &g::CreateWaitpoint::new(running, held_fence(), waitpoint(220, "door"))),
         row(
             "close a waitpoint",
             &g::CloseWaitpoint { execution_id: running, fence: held_fence(), waitpoint_id: wid(100) },
@@ -627,6 +626,53 @@ fn wait_rows() -> Vec<Row> {
         row("read signals", &g::ReadSignals::new(running, 10, false)),
         row("read the signals of a resume", &g::ReadSignals::new(id(who::RESUMED), 10, true)),
         on(Route::Fleet, "note keys", &g::NoteKeys::new(vec!["k1".to_owned(), "k2".to_owned()])),
+    ]
+}
+
+/// A step of the running attempt, with a result of so many bytes.
+fn stored(name: &str, bytes: usize) -> g::StoreStep {
+    g::StoreStep {
+        result: Some(vec![7; bytes].into()),
+        ..g::StoreStep::new(id(who::RUNNING), fence(who::RUNNING), name.to_owned())
+    }
+}
+
+fn step_rows() -> Vec<Row> {
+    let (running, held_fence) = (id(who::RUNNING), || fence(who::RUNNING));
+    let changed = g::StoreStep { input_digest: Some("b".to_owned()), rerun: Some(true), ..stored("render", 9) };
+    let failed =
+        |name: &str| g::NoteStep::new("down".to_owned(), running, held_fence(), name.to_owned(), "503".to_owned(), 2);
+    let rest = g::SleepExecution { wake_in_ms: Some(60_000), ..g::SleepExecution::new(running, held_fence()) };
+    let named = |name: &str| Some(name.to_owned());
+    let fork =
+        |from_step| g::ForkExecution { from_step, ..g::ForkExecution::new(ops(), digest(810), running, id(810)) };
+    vec![
+        row("store a step", &stored("send", 10)),
+        row("store a large step", &stored("send", 5_000)),
+        row("store a step again", &stored("charge", 10)),
+        row("store a changed step", &changed),
+        row("note a failed step", &failed("call")),
+        row("rest", &rest),
+        row("rest under a name", &g::SleepExecution { step: named("nap"), ..rest.clone() }),
+        row("a rest that is over", &g::SleepExecution { step: named("nap"), wake_in_ms: Some(0), ..rest.clone() }),
+        row(
+            "open a waitpoint of a step",
+            &g::CreateWaitpoint {
+                step: named("sign-off"),
+                ..g::CreateWaitpoint::new(running, held_fence(), waitpoint(220, "door"))
+            },
+        ),
+        row(
+            "suspend under a name",
+            &g::SuspendExecution {
+                step: named("sign-off"),
+                ..suspend(who::RUNNING, two_approvers(), vec![waitpoint(220, "door")])
+            },
+        ),
+        row("fork", &fork(None)),
+        row("fork from a step", &fork(named("render"))),
+        row("list steps", &g::ListSteps::new(running, 10)),
+        row("get a step", &g::GetStep::new(running, "render".to_owned())),
     ]
 }
 
