@@ -5,10 +5,11 @@ use ff_script::generated;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::Invalid;
 use crate::access::WORK;
 use crate::operation::{FENCE, PAYLOAD_BODY, operations};
 use crate::parts::Id;
-use crate::payload::Encoding;
+use crate::payload::{Encoding, Payload};
 use crate::submission::submission;
 #[cfg(feature = "openapi")]
 use crate::vocabulary;
@@ -88,6 +89,13 @@ pub struct CompleteBody {
     /// Taken and not used: the fence makes a repetition safe.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
+}
+
+impl CompleteBody {
+    /// The result as bytes, when there is one.
+    pub fn payload(&self) -> Result<Option<Payload>, Invalid> {
+        Payload::read("result", self.result.as_deref(), self.result_encoding)
+    }
 }
 
 /// A failure of an attempt.

@@ -135,6 +135,12 @@ impl Engine {
         Feed::new(self.operations.client().clone(), self.readers.clone(), filter, cursor)
     }
 
+    /// Cancelled once this engine stops.
+    #[must_use]
+    pub fn stopping(&self) -> CancellationToken {
+        self.stop.clone()
+    }
+
     /// Stops the background work and gives up this server's share; the store stays as it is.
     pub async fn stop(mut self) {
         self.stop.cancel();

@@ -15,6 +15,7 @@ pub mod background;
 pub mod dispatch;
 mod explain;
 pub mod feed;
+mod fenced;
 pub mod fleet;
 mod following;
 pub mod fsck;
@@ -30,6 +31,7 @@ pub use answers::new_edges;
 pub use background::webhooks::{Carried, Courier};
 pub use engine::{Engine, EngineOptions};
 pub use feed::{Cursor, Delivered, Feed, FeedError, FeedFilter};
+pub use fenced::another_owner;
 pub use fsck::Fsck;
 pub use inventory::Inventory;
 pub use operations::{

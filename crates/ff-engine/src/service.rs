@@ -6,9 +6,11 @@ use std::sync::{Arc, OnceLock};
 
 use ff_api::{Ask, Operation, Problem};
 use ff_keys::Keys;
+use tokio_util::sync::CancellationToken;
 
 use crate::Engine;
 use crate::dispatch::Dispatcher;
+use crate::fleet::Fleet;
 use crate::operations::Operations;
 use crate::principal::Principal;
 use crate::waitpoints::Waitpoints;
@@ -30,6 +32,10 @@ pub struct Service {
     pub operations: Operations,
     /// What finds work for workers.
     pub dispatcher: Dispatcher,
+    /// The workers that ask here.
+    pub fleet: Arc<Fleet>,
+    /// Ends long waits: the process is about to stop.
+    pub stop: CancellationToken,
     find_keys: FindKeys,
     waitpoints: OnceLock<Waitpoints>,
 }
@@ -40,10 +46,13 @@ impl Service {
     pub fn new(
         engine: Arc<Engine>,
         dispatcher: Dispatcher,
+        fleet: Arc<Fleet>,
+        stop: CancellationToken,
         find_keys: impl Fn() -> Result<Keys, ff_keys::Error> + Send + Sync + 'static,
     ) -> Self {
         let operations = engine.operations().clone();
-        Self { engine, operations, dispatcher, find_keys: Box::new(find_keys), waitpoints: OnceLock::new() }
+        let (find_keys, waitpoints) = (Box::new(find_keys), OnceLock::new());
+        Self { engine, operations, dispatcher, fleet, stop, find_keys, waitpoints }
     }
 
     /// Suspensions, waitpoints and signals, with the keys that sign their tokens.

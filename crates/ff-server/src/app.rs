@@ -8,7 +8,6 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use ff_core::types::{ExecutionId, FlowId, WaitpointId, is_name};
 use ff_engine::Service;
-use ff_engine::fleet::Fleet;
 use ff_engine::news::{Listener, News};
 use ff_script::{Route, Wake};
 use tokio_util::sync::CancellationToken;
@@ -29,13 +28,10 @@ pub struct App(pub Arc<Rooms>);
 /// The parts behind an [`App`].
 pub struct Rooms {
     pub service: Service,
-    pub fleet: Arc<Fleet>,
     pub tails: Arc<Tails>,
     pub guard: Guard,
     pub metrics: Metrics,
     pub times: Times,
-    /// Long polls and streams end when the server stops.
-    pub stop: CancellationToken,
 }
 
 impl Deref for App {

@@ -12,7 +12,6 @@ mod continuation;
 mod door;
 #[cfg(test)]
 mod error_pages;
-mod fenced;
 mod form;
 mod line;
 mod metrics;

@@ -180,13 +180,13 @@ impl Server {
             Auth::Root(token) => Credentials::asked(token),
         };
         let app = App(Arc::new(Rooms {
-            service: Service::new(Arc::clone(&engine), dispatcher, move || Ok(options.keys.clone())),
+            service: Service::new(Arc::clone(&engine), dispatcher, Arc::clone(&fleet), stop.clone(), move || {
+                Ok(options.keys.clone())
+            }),
             tails: Tails::new(Arc::clone(engine.streams()), options.times.keep_alive, stop.clone()),
-            fleet: Arc::clone(&fleet),
             guard: Guard::new(credentials),
             metrics: Metrics::new(Arc::clone(&process)),
             times: options.times,
-            stop: stop.clone(),
         }));
         let news = Listener::new(app.operations.client().host().as_ref());
         let keeping = tokio::spawn({

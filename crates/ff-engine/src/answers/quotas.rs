@@ -9,6 +9,7 @@ use ff_api::{Ask, Listed, Made, Nothing, Problem, page};
 use ff_core::limits::TIME_MS_MAX;
 use ff_script::generated;
 
+use super::about;
 use crate::operations::ThrottleUntil;
 use crate::principal::Principal;
 use crate::service::{Handle, Service};
@@ -88,18 +89,21 @@ impl Handle<ThrottleQuota> for Service {
 impl Handle<ThrottleForTask> for Service {
     async fn handle(&self, by: &Principal, ask: Ask<ThrottleForTask>) -> Result<Throttled, Problem> {
         let Ask { at: id, body, .. } = ask;
-        self.check_quota(by, body.quota_id).await?;
-        let until = match (body.until, body.retry_after_ms) {
-            (Some(at), None) => ThrottleUntil::Time(at),
-            (None, Some(ms)) if (1..=THROTTLE_MAX_MS).contains(&ms) => ThrottleUntil::For(ms),
-            (None, Some(ms)) => {
-                let problem = format!("must be in 1..={THROTTLE_MAX_MS}, got {ms}");
-                return Err(Problem::invalid("retry_after_ms", problem));
-            }
-            _ => return Err(Problem::invalid("until", "or retry_after_ms must be given, not both")),
+        let throttling = async {
+            self.check_quota(by, body.quota_id).await?;
+            let until = match (body.until, body.retry_after_ms) {
+                (Some(at), None) => ThrottleUntil::Time(at),
+                (None, Some(ms)) if (1..=THROTTLE_MAX_MS).contains(&ms) => ThrottleUntil::For(ms),
+                (None, Some(ms)) => {
+                    let problem = format!("must be in 1..={THROTTLE_MAX_MS}, got {ms}");
+                    return Err(Problem::invalid("retry_after_ms", problem));
+                }
+                _ => return Err(Problem::invalid("until", "or retry_after_ms must be given, not both")),
+            };
+            let throttled = self.operations.throttle_under_lease(id, &body.fence, body.quota_id, &body.key, until);
+            throttled.await.map_err(about(id))
         };
-        let throttled = self.operations.throttle_under_lease(id, &body.fence, body.quota_id, &body.key, until).await;
-        let throttled_until = throttled.map_err(|error| Problem::from(error).about(id))?;
+        let throttled_until = self.fenced(by, id, body.fence, |_| false, throttling).await?;
         Ok(Throttled { quota_id: body.quota_id, key: body.key, throttled_until })
     }
 }
@@ -107,12 +111,15 @@ impl Handle<ThrottleForTask> for Service {
 impl Handle<SettleWeight> for Service {
     async fn handle(&self, by: &Principal, ask: Ask<SettleWeight>) -> Result<WeightSettled, Problem> {
         let Ask { at: id, body, .. } = ask;
-        self.check_quota(by, body.quota_id).await?;
-        if !(0..=TIME_MS_MAX).contains(&body.weight) {
-            return Err(Problem::invalid("weight", format!("must be in 0..={TIME_MS_MAX}, got {}", body.weight)));
-        }
-        let settled = self.operations.settle_weight(id, &body.fence, body.quota_id, &body.key, body.weight).await;
-        let counts = settled.map_err(|error| Problem::from(error).about(id))?;
+        let settling = async {
+            self.check_quota(by, body.quota_id).await?;
+            if !(0..=TIME_MS_MAX).contains(&body.weight) {
+                return Err(Problem::invalid("weight", format!("must be in 0..={TIME_MS_MAX}, got {}", body.weight)));
+            }
+            let settled = self.operations.settle_weight(id, &body.fence, body.quota_id, &body.key, body.weight);
+            settled.await.map_err(about(id))
+        };
+        let counts = self.fenced(by, id, body.fence, |_| false, settling).await?;
         Ok(WeightSettled { outcome: if counts { WeightOutcome::Ok } else { WeightOutcome::Gone } })
     }
 }

@@ -7,6 +7,7 @@ use ff_api::usage::{
 use ff_api::{Ask, Nothing, Problem};
 use uuid::Uuid;
 
+use super::about;
 use crate::operations::reservation_id;
 use crate::principal::Principal;
 use crate::service::{Handle, Service};
@@ -16,8 +17,13 @@ const TTL_MS: i64 = 60_000;
 /// The longest key of a reservation.
 const KEY_BYTES_MAX: usize = 256;
 
+/// True when a hard limit was passed and the lease is over with it.
+fn breached(counted: &ReportUsageResult) -> bool {
+    matches!(counted, ReportUsageResult::HardBreach { lease_ended: true, .. })
+}
+
 impl Handle<ReserveBudget> for Service {
-    async fn handle(&self, _: &Principal, ask: Ask<ReserveBudget>) -> Result<Reserved, Problem> {
+    async fn handle(&self, by: &Principal, ask: Ask<ReserveBudget>) -> Result<Reserved, Problem> {
         let Ask { at: id, body, .. } = ask;
         if body.dedup_key.as_deref().is_some_and(|key| !(1..=KEY_BYTES_MAX).contains(&key.len())) {
             return Err(Problem::invalid("dedup_key", "must be 1 to 256 bytes long"));
@@ -30,7 +36,10 @@ impl Handle<ReserveBudget> for Service {
                 return Err(Problem::invalid("ttl_ms", "belongs to a reservation without a fence"));
             }
             (Some(execution), Some(fence)) => {
-                self.operations.reserve_under_lease(execution, &fence, id, reservation, dimensions).await?
+                let reserving = async {
+                    Ok(self.operations.reserve_under_lease(execution, &fence, id, reservation, dimensions).await?)
+                };
+                self.fenced(by, execution, fence, |_| false, reserving).await?
             }
             (None, None) => self.operations.reserve(id, reservation, dimensions, body.ttl_ms.unwrap_or(TTL_MS)).await?,
             (Some(_), None) => return Err(Problem::invalid("fence", "is missing")),
@@ -63,50 +72,66 @@ impl Handle<ReleaseBudget> for Service {
 impl Handle<ReportUsage> for Service {
     async fn handle(&self, by: &Principal, ask: Ask<ReportUsage>) -> Result<ReportUsageResult, Problem> {
         let Ask { at: id, body, .. } = ask;
-        self.check_budget(by, body.budget_id).await?;
         let key = body.dedup_key.or_else(|| body.request_id.map(|request| format!("{id}:{request}")));
-        within(&body.dimensions)?;
-        let counted = self.operations.report_usage(id, &body.fence, body.budget_id, body.dimensions, key).await;
-        counted.map_err(|error| Problem::from(error).about(id))
+        let counting = async {
+            self.check_budget(by, body.budget_id).await?;
+            within(&body.dimensions)?;
+            let counted = self.operations.report_usage(id, &body.fence, body.budget_id, body.dimensions, key).await;
+            counted.map_err(about(id))
+        };
+        self.fenced(by, id, body.fence, breached, counting).await
     }
 }
 
 impl Handle<ReserveForTask> for Service {
     async fn handle(&self, by: &Principal, ask: Ask<ReserveForTask>) -> Result<Reserved, Problem> {
         let Ask { at: id, body, .. } = ask;
-        self.check_budget(by, body.budget_id).await?;
+        let (fence, budget, dimensions) = (body.fence, body.budget_id, body.dimensions);
         let key = body.dedup_key.or(body.request_id).unwrap_or_else(|| Uuid::now_v7().to_string());
-        let reservation = reservation_id(body.budget_id, &format!("{}:{key}", body.fence.lease_id));
-        within(&body.dimensions)?;
-        let reserved =
-            self.operations.reserve_under_lease(id, &body.fence, body.budget_id, reservation, body.dimensions).await;
-        reserved.map_err(|error| Problem::from(error).about(id))
+        let reservation = reservation_id(budget, &format!("{}:{key}", fence.lease_id));
+        let reserving = async {
+            self.check_budget(by, budget).await?;
+            within(&dimensions)?;
+            let reserved = self.operations.reserve_under_lease(id, &fence, budget, reservation, dimensions).await;
+            reserved.map_err(about(id))
+        };
+        self.fenced(by, id, fence, |_| false, reserving).await
     }
 }
 
 impl Handle<SettleForTask> for Service {
     async fn handle(&self, by: &Principal, ask: Ask<SettleForTask>) -> Result<ReportUsageResult, Problem> {
         let Ask { at: id, body, .. } = ask;
-        self.check_budget(by, body.budget_id).await?;
-        within(&body.dimensions)?;
-        let (budget, reservation) = (body.budget_id, body.reservation_id);
+        let (budget, reservation, dimensions) = (body.budget_id, body.reservation_id, body.dimensions);
         let Some(fence) = body.fence else {
-            return Ok(self.operations.settle_reservation(budget, reservation, body.dimensions).await?);
+            self.check_budget(by, budget).await?;
+            within(&dimensions)?;
+            return Ok(self.operations.settle_reservation(budget, reservation, dimensions).await?);
         };
-        let settled = self.operations.settle_under_lease(id, &fence, budget, reservation, body.dimensions).await;
-        settled.map_err(|error| Problem::from(error).about(id))
+        let settling = async {
+            self.check_budget(by, budget).await?;
+            within(&dimensions)?;
+            let settled = self.operations.settle_under_lease(id, &fence, budget, reservation, dimensions).await;
+            settled.map_err(about(id))
+        };
+        self.fenced(by, id, fence, breached, settling).await
     }
 }
 
 impl Handle<ReleaseForTask> for Service {
     async fn handle(&self, by: &Principal, ask: Ask<ReleaseForTask>) -> Result<Released, Problem> {
         let Ask { at: id, body, .. } = ask;
-        self.check_budget(by, body.budget_id).await?;
-        if let Some(fence) = body.fence {
-            let checked = self.operations.check_lease(id, &fence).await;
-            checked.map_err(|error| Problem::from(error).about(id))?;
+        let releasing = async {
+            self.check_budget(by, body.budget_id).await?;
+            if let Some(fence) = &body.fence {
+                self.operations.check_lease(id, fence).await.map_err(about(id))?;
+            }
+            Ok(self.operations.release_reservation(body.budget_id, body.reservation_id).await?)
+        };
+        match body.fence {
+            Some(fence) => self.fenced(by, id, fence, |_| false, releasing).await?,
+            None => releasing.await?,
         }
-        self.operations.release_reservation(body.budget_id, body.reservation_id).await?;
         Ok(Released { outcome: ReleaseOutcome::Released })
     }
 }

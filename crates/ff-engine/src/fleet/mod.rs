@@ -85,6 +85,12 @@ impl Fleet {
         }
     }
 
+    /// A fleet of workers that run in this process: they answer for themselves, so none of them falls silent here.
+    #[must_use]
+    pub fn here(operations: Operations, dispatcher: Dispatcher) -> Self {
+        Self::new(operations, dispatcher, FleetTimes { registered: Duration::MAX, beat: Duration::MAX })
+    }
+
     /// Registers an instance, or replaces what it serves.
     pub async fn register(&self, mut registration: RegisterWorker) -> Answer<(i64, i64)> {
         let known = self.known(&registration.instance);

@@ -8,7 +8,7 @@ use ff_api::executions::Reclaimed;
 use ff_core::contracts::{ClaimGrant, ReclaimGrant};
 use ff_core::types::{ExecutionId, LaneId, LeaseEpoch, Namespace, TimestampMs};
 use ff_engine::dispatch::{Dispatcher, DispatcherOptions, Profile, StoreAdmission};
-use ff_engine::fleet::{self, Ends};
+use ff_engine::fleet::{self, Ends, Fleet};
 use ff_engine::{Engine, NewExecution, Operations, Service};
 use ff_script::generated::{
     CancelAttempt, CompleteExecution, DelayExecution, FailExecution, FailExecutionReply, Fence, GrantReclaim,
@@ -52,7 +52,9 @@ impl Direct {
         );
         let key_places = Arc::new(Places::default());
         let places = Arc::clone(&key_places);
-        let service = Arc::new(Service::new(engine, dispatcher, move || places.find()));
+        let fleet = Arc::new(Fleet::here(engine.operations().clone(), dispatcher.clone()));
+        let stop = engine.stopping();
+        let service = Arc::new(Service::new(engine, dispatcher, fleet, stop, move || places.find()));
         Arc::new(Self { service, transport, key_places })
     }
 

@@ -6,10 +6,10 @@ use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
 use axum::http::{Method, StatusCode};
 use ff_core::error_code::ErrorCode;
-use ff_core::types::{BudgetId, ExecutionId, FlowId, LeaseId, QuotaPolicyId, WaitpointId};
+use ff_core::types::{BudgetId, ExecutionId, FlowId, QuotaPolicyId, WaitpointId};
 use ff_script::generated::{BudgetRef, Role, Submission};
 
-use super::{Caller, Principal};
+use super::Principal;
 use crate::app::App;
 use crate::problem::{Answer, Problem};
 
@@ -88,13 +88,9 @@ async fn worker(app: &App, caller: &Principal, instance: &str, own: bool) -> Ans
     // One that is not registered is the handler's to refuse.
     let Ok(worker) = app.fleet.meet(instance).await else { return Ok(()) };
     if own && !caller.owns(worker.owner().as_deref()) {
-        return Err(another_owner(instance));
+        return Err(ff_engine::another_owner(instance).into());
     }
     Ok(caller.sees(&worker.namespace(), None, ErrorCode::WorkerNotRegistered)?)
-}
-
-fn another_owner(what: impl std::fmt::Display) -> Problem {
-    Problem::new(StatusCode::FORBIDDEN, "forbidden", format!("{what} belongs to another principal"))
 }
 
 impl App {
@@ -122,27 +118,5 @@ impl App {
             self.check_quota(caller, QuotaPolicyId::from_uuid(quota.quota_id)).await?;
         }
         Ok(())
-    }
-
-    /// Refuses a fence that another principal's worker holds. One that nobody holds is the library's to refuse.
-    pub async fn check_fence(&self, caller: &Caller, id: ExecutionId, lease: LeaseId) -> Answer<()> {
-        if caller.is_admin() {
-            return Ok(());
-        }
-        let owner = match self.fleet.holder(lease) {
-            Some(worker) => worker.owner(),
-            None => {
-                // Claimed through another server, or before this one started.
-                let Some(instance) = self.operations.describe(id).await?.lease.map(|lease| lease.worker_instance)
-                else {
-                    return Ok(());
-                };
-                match self.fleet.meet(&instance).await {
-                    Ok(worker) => worker.owner(),
-                    Err(_) => return Ok(()),
-                }
-            }
-        };
-        if caller.owns(owner.as_deref()) { Ok(()) } else { Err(another_owner(format_args!("the lease of {id}"))) }
     }
 }

@@ -24,7 +24,6 @@ use utoipa_axum::router::UtoipaMethodRouter;
 
 use crate::answering;
 use crate::app::App;
-use crate::fenced::{self, Fenced};
 use crate::routes;
 
 static DOCUMENT: LazyLock<Bytes> = LazyLock::new(|| {
@@ -96,15 +95,6 @@ impl Described {
         Service: Handle<O>,
     {
         self.serving::<O, _>(answering::answer::<O>)
-    }
-
-    /// With an operation under a lease that the service answers.
-    pub fn answering_fenced<O>(self) -> Self
-    where
-        O: Describe + Fenced<Query: DeserializeOwned, Body: DeserializeOwned, Answer: Serialize>,
-        Service: Handle<O>,
-    {
-        self.serving::<O, _>(fenced::answer::<O>)
     }
 
     /// With the shape of a stream's items, which no body names.

@@ -19,7 +19,7 @@ pub fn routes() -> Described {
         .answering::<ResetBudget>()
         .answering::<ApproveBudget>()
         .answering::<CorrectBudget>()
-        .answering_fenced::<ReserveBudget>()
+        .answering::<ReserveBudget>()
         .answering::<SpendBudget>()
         .answering::<SettleBudget>()
         .answering::<ReleaseBudget>()

@@ -72,7 +72,8 @@ fn end_of(said: ResultBody) -> Answer<End> {
 async fn checked(app: &App, caller: &Caller, said: ResultBody) -> Answer<(ExecutionId, LeaseId, End)> {
     let (id, lease) = (said.execution_id, said.fence.lease_id);
     let end = end_of(said)?;
-    app.check_fence(caller, id, lease).await.map(|()| (id, lease, end))
+    app.check_fence(caller, id, lease).await?;
+    Ok((id, lease, end))
 }
 
 /// Just the id of an item that is wrong otherwise.

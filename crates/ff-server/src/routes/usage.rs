@@ -7,11 +7,11 @@ use crate::openapi::Described;
 
 pub fn routes() -> Described {
     Described::new()
-        .answering_fenced::<ReportUsage>()
-        .answering_fenced::<ReserveForTask>()
-        .answering_fenced::<SettleForTask>()
-        .answering_fenced::<ReleaseForTask>()
-        .answering_fenced::<ThrottleForTask>()
-        .answering_fenced::<SettleWeight>()
+        .answering::<ReportUsage>()
+        .answering::<ReserveForTask>()
+        .answering::<SettleForTask>()
+        .answering::<ReleaseForTask>()
+        .answering::<ThrottleForTask>()
+        .answering::<SettleWeight>()
         .answering::<GetExecutionUsage>()
 }

@@ -131,7 +131,7 @@ async fn heartbeat(
                 leases.push((execution_id, lease.fence()));
                 None
             }
-            Err(problem) => Some(refused(&app, execution_id, &problem)),
+            Err(problem) => Some(refused(&app, execution_id, &problem.into())),
         });
     }
     let replies = app.fleet.renew(&worker, &leases).await;
