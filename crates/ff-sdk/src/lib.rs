@@ -29,6 +29,8 @@ mod finish;
 pub mod backend;
 #[cfg(feature = "embedded")]
 mod embedded;
+#[cfg(feature = "http")]
+pub mod http;
 pub mod snapshot;
 
 mod admin;

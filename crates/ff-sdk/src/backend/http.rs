@@ -18,12 +18,11 @@ use ff_api::workers::{
 };
 use ff_api::{Ask, Operation, PageQuery};
 use ff_core::contracts::{ClaimGrant, ReclaimGrant};
-use ff_core::error::{Detail, TransportKind};
+use ff_core::error::Detail;
 use ff_core::state::LifecyclePhase;
 use ff_core::types::{ExecutionId, TimestampMs};
 use ff_core::{EngineError, ErrorCode};
 use ff_engine::NewExecution;
-use reqwest::{Method, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
@@ -35,11 +34,10 @@ use super::{
 };
 use crate::SdkError;
 use crate::config::Secret;
+use crate::http::{HttpClient, HttpOptions};
 use crate::snapshot::WorkerSnapshot;
 use crate::task::FailOutcome;
 
-/// How long a request may take beyond what it asks the server to wait.
-const REQUEST_LIMIT: Duration = Duration::from_secs(15);
 pub(super) const WAIT_MAX: Duration = Duration::from_secs(30);
 /// How soon a worker that could not reach the server is attended to again.
 const ATTEND_AGAIN: Duration = Duration::from_millis(500);
@@ -47,82 +45,16 @@ const ATTEND_AGAIN: Duration = Duration::from_millis(500);
 /// A backend over `ff server`.
 #[derive(Clone)]
 pub struct Http {
-    client: reqwest::Client,
-    base: String,
-    token: Option<Secret>,
+    pub(super) client: HttpClient,
     pub(super) submissions: Arc<Submissions>,
-}
-
-/// A client that trusts whoever this certificate signed for.
-#[cfg(feature = "tls")]
-fn trusting(client: reqwest::ClientBuilder, file: &Path) -> Result<reqwest::ClientBuilder, SdkError> {
-    let refuse = |message: String| SdkError::config("connect", "ca_cert", message);
-    let unusable = |error: &dyn std::fmt::Display| refuse(format!("cannot be used: {}: {error}", file.display()));
-    let pem = std::fs::read(file).map_err(|error| unusable(&error))?;
-    let certificate = reqwest::Certificate::from_pem(&pem).map_err(|error| unusable(&error))?;
-    Ok(client.add_root_certificate(certificate))
-}
-
-#[cfg(not(feature = "tls"))]
-fn trusting(_: reqwest::ClientBuilder, _: &Path) -> Result<reqwest::ClientBuilder, SdkError> {
-    Err(SdkError::config("connect", "ca_cert", "needs the feature `tls`"))
 }
 
 impl Http {
     /// A backend of the server at this URL, e.g. `http://127.0.0.1:7433`, whose certificate the one in `ca_cert` signed.
     pub fn new(url: &str, token: Option<&Secret>, ca_cert: Option<&Path>) -> Result<Self, SdkError> {
-        let refuse = |message: String| SdkError::config("connect", "backend", message);
-        let parsed = reqwest::Url::parse(url).map_err(|error| refuse(format!("is no URL: {error}")))?;
-        if !matches!(parsed.scheme(), "http" | "https") {
-            return Err(refuse(format!("must be an http:// or https:// URL, got {url:?}")));
-        }
-        if parsed.scheme() == "https" && !cfg!(feature = "tls") {
-            return Err(refuse("needs the feature `tls` for an https:// URL".to_owned()));
-        }
-        let mut client = reqwest::Client::builder().connect_timeout(Duration::from_secs(5)).no_proxy();
-        // Reading all authorities the system trusts takes a while, and nothing in the clear needs them.
-        #[cfg(feature = "tls")]
-        {
-            client = client.tls_built_in_root_certs(parsed.scheme() == "https");
-        }
-        if let Some(file) = ca_cert {
-            client = trusting(client, file)?;
-        }
-        let client = client.build().map_err(|error| refuse(format!("cannot be used: {error}")))?;
-        Ok(Self {
-            client,
-            base: url.trim_end_matches('/').to_owned(),
-            token: token.cloned(),
-            submissions: Arc::default(),
-        })
-    }
-
-    pub(super) async fn send(
-        &self,
-        method: Method,
-        path: &str,
-        body: Option<Vec<u8>>,
-        wait: Duration,
-    ) -> Result<(StatusCode, Vec<u8>), SdkError> {
-        let lost = |error: reqwest::Error| SdkError::Transport {
-            context: format!("{method} {path}"),
-            source: Box::new(error.without_url()),
-        };
-        let mut request =
-            self.client.request(method.clone(), format!("{}{path}", self.base)).timeout(wait + REQUEST_LIMIT);
-        if let Some(token) = &self.token {
-            request = request.bearer_auth(token.as_str());
-        }
-        if let Some(trace) = crate::trace::current() {
-            request = request.header("traceparent", trace);
-        }
-        if let Some(body) = body {
-            request = request.header("content-type", "application/json").body(body);
-        }
-        let answer = request.send().await.map_err(lost)?;
-        let status = answer.status();
-        let body = answer.bytes().await.map_err(lost)?.to_vec();
-        if status.is_success() { Ok((status, body)) } else { Err(problem(status, &body)) }
+        let (token, ca_cert) = (token.cloned(), ca_cert.map(Path::to_owned));
+        let client = HttpClient::new(HttpOptions { token, ca_cert, ..HttpOptions::new(url) })?;
+        Ok(Self { client, submissions: Arc::default() })
     }
 
     /// Carries one operation; the server may take `wait` longer than usual.
@@ -130,42 +62,7 @@ impl Http {
     where
         O: Operation<Query: Serialize, Body: Serialize, Answer: DeserializeOwned>,
     {
-        let path = O::url(&ask.at, &ask.query);
-        // An empty body is left out.
-        let body = (size_of::<O::Body>() > 0).then(|| serde_json::to_vec(&ask.body).expect("a body is JSON"));
-        let (_, answer) = self.send(method_of(O::METHOD), &path, body, wait).await?;
-        read(&path, &answer)
-    }
-}
-
-fn method_of(method: ff_api::operation::Method) -> Method {
-    use ff_api::operation::Method as Declared;
-    match method {
-        Declared::Get => Method::GET,
-        Declared::Post => Method::POST,
-        Declared::Put => Method::PUT,
-        Declared::Patch => Method::PATCH,
-        Declared::Delete => Method::DELETE,
-    }
-}
-
-pub(super) fn read<T: DeserializeOwned>(path: &str, body: &[u8]) -> Result<T, SdkError> {
-    let body = if body.is_empty() { b"{}" } else { body };
-    serde_json::from_slice(body).map_err(|error| {
-        let detail = format!("the answer of {path} cannot be read: {error}");
-        EngineError::Transport { kind: TransportKind::Defect, detail }.into()
-    })
-}
-
-/// A problem document of the server, or that of an item, as an error.
-fn problem(status: StatusCode, body: &[u8]) -> SdkError {
-    match serde_json::from_slice::<Facts>(body) {
-        Ok(facts) => of_item(facts),
-        Err(_) => {
-            let detail = String::from_utf8_lossy(body).chars().take(200).collect();
-            let retryable = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS;
-            SdkError::Http { status: status.as_u16(), code: None, detail, retryable }
-        }
+        Ok(self.client.ask(ask, wait).await?.value)
     }
 }
 
@@ -428,26 +325,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-
-    #[test]
-    fn a_problem_is_the_refusal_it_carries() {
-        let body = json!({ "status": 409, "code": "execution_not_active", "detail": "x", "retryable": false, "facts": { "lifecycle_phase": "terminal", "terminal_outcome": "success" } });
-        let error = problem(StatusCode::CONFLICT, body.to_string().as_bytes());
-        assert_eq!(error.engine().map(EngineError::code), Some("execution_not_active"));
-
-        let body = json!({ "status": 409, "code": "instance_in_use", "detail": "x", "retryable": false });
-        assert!(problem(StatusCode::CONFLICT, body.to_string().as_bytes()).is_instance_in_use());
-
-        let body = json!({ "status": 503, "code": "store_unavailable", "detail": "x", "retryable": true });
-        assert!(problem(StatusCode::SERVICE_UNAVAILABLE, body.to_string().as_bytes()).is_transport());
-
-        let body = json!({ "status": 400, "code": "invalid_argument", "detail": "x", "retryable": false, "fields": { "pct": "must be 0 to 100" } });
-        let error = problem(StatusCode::BAD_REQUEST, body.to_string().as_bytes());
-        assert_eq!(error.to_string(), "invalid argument pct: must be 0 to 100");
-
-        let error = problem(StatusCode::BAD_GATEWAY, b"<html>");
-        assert!(matches!(error, SdkError::Http { status: 502, code: None, retryable: true, .. }));
-    }
 
     #[test]
     fn a_lease_that_is_refused_in_a_heartbeat_is_lost_alone() {

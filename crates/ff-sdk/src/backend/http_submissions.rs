@@ -10,15 +10,15 @@ use ff_api::executions::{SubmitBody, SubmitExecution, Submitted};
 use ff_core::EngineError;
 use ff_core::error::TransportKind;
 use ff_core::types::ExecutionId;
-use reqwest::Method;
 use serde::Deserialize;
 use tokio::sync::oneshot;
 use tracing::Instrument;
 
 use ff_api::problem::Facts;
 
-use super::http::{Http, of_item, read};
+use super::http::{Http, of_item};
 use crate::SdkError;
+use crate::http::read;
 
 /// Requests that are out at once: while the server works on one, the next is on its way.
 const OUT_MAX: usize = 2;
@@ -145,15 +145,14 @@ impl Http {
             lines.push(b'\n');
             callers.push(answer);
         }
-        let path = "/v1/executions:batch";
-        let sent = self.send(Method::POST, path, Some(lines), Duration::ZERO).await;
-        let answers = sent.and_then(|(_, body)| {
+        let sent = self.client.submit_lines(lines).await.map_err(SdkError::from);
+        let answers = sent.and_then(|body| {
             let lines = body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-            let answers: Vec<Line> = lines.map(|line| read(path, line)).collect::<Result<_, _>>()?;
+            let answers: Vec<Line> = lines.map(|line| read("a batch", line)).collect::<Result<_, _>>()?;
             if answers.len() == callers.len() {
                 return Ok(answers);
             }
-            let detail = format!("{path} answered {} lines of {}", answers.len(), callers.len());
+            let detail = format!("a batch was answered with {} lines for {}", answers.len(), callers.len());
             Err(EngineError::Transport { kind: TransportKind::Defect, detail }.into())
         });
         match answers {
