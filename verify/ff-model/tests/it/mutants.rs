@@ -192,21 +192,21 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "waitpoints stay open after a resume",
-        from: r#"  waitpoint.close(tx, rec, "resumed")
+        from: r#"  waitpoint.close(tx, rec, "resumed", function(entry) return waitpoint.takes_part(entry, w.recorded) end)
 "#,
         to: r#"
 "#,
     },
     Mutant {
         name: "a signal is taken at a closed waitpoint",
-        from: r#"if w.state == "closed" or (w.expires and w.expires <= now) or w.attempt ~= rec.attempt then return false end"#,
-        to: r#"if (w.expires and w.expires <= now) or w.attempt ~= rec.attempt then return false end
+        from: r#"if w.state == "closed" or (w.expires and w.expires <= now) then return false end"#,
+        to: r#"if w.expires and w.expires <= now then return false end
   if w.state == "closed" then return rec.phase == "active" end"#,
     },
     Mutant {
         name: "a token is good after its waitpoint's time",
-        from: r#"(w.expires and w.expires <= now) or w.attempt ~= rec.attempt"#,
-        to: r#"w.attempt ~= rec.attempt"#,
+        from: r#"w.state == "closed" or (w.expires and w.expires <= now)"#,
+        to: r#"w.state == "closed""#,
     },
     Mutant {
         name: "the old token lives on",

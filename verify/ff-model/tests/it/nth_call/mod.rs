@@ -26,7 +26,8 @@ use tempfile::TempDir;
 const COMMANDS_MAX: u64 = 2_000;
 
 /// Rows that ask for what is so already, or only look.
-const QUIET: [&str; 11] = [
+const QUIET: [&str; 12] = [
+    "store a step again",
     "suspend again",
     "signal again",
     "append frames again",
