@@ -9,7 +9,6 @@ use tempfile::TempDir;
 
 /// An embedded engine in a directory that goes with it.
 pub struct Sandbox {
-    /// The engine.
     pub engine: EmbeddedEngine,
     _directory: TempDir,
 }

@@ -2,6 +2,8 @@
 //!
 //! The server routes requests by these declarations and describes them in its OpenAPI document. Clients send the same types.
 
+#![warn(missing_docs)]
+
 pub mod access;
 pub mod blocked;
 pub mod budgets;

@@ -1,4 +1,4 @@
-//! Prints how many executions a second go through submit, claim and complete on this host.
+//! Prints how many cycles of submit, claim and complete this host runs per second.
 //!
 //! `cargo run --release -p ff-backend-embedded --example cycles [CYCLES] [IN_FLIGHT...]`
 

@@ -1,4 +1,4 @@
-//! Prints what the host's pieces cost: a store command, a planned one, packing, a call, a commit.
+//! Prints the cost of the host's parts: a store command, a planned command, packing, a call, a commit.
 //!
 //! `cargo run --release -p ff-backend-embedded --example measure`
 

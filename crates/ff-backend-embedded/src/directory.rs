@@ -1,4 +1,4 @@
-//! The store's directory: private to its user, and held by one process at a time.
+//! The store's directory: private to its user, and used by one process at a time.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use ff_script::HostError;
 
-/// Proof that this process holds the directory; the kernel lets go of it when the process ends, however it ends.
+/// Proof that this process holds the directory. The kernel releases the lock when the process ends, however it ends.
 pub(crate) struct DirectoryLock {
     _file: File,
 }
 
-/// Creates the directory when it is absent and takes its lock.
+/// Creates the directory if it is absent, and takes its lock.
 pub(crate) fn take(directory: &Path) -> Result<DirectoryLock, HostError> {
     let unavailable = |what: &str, error: std::io::Error| HostError::Unavailable {
         detail: format!("cannot {what} {}: {error}", directory.display()),
@@ -23,7 +23,7 @@ pub(crate) fn take(directory: &Path) -> Result<DirectoryLock, HostError> {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
             let mut holder = String::new();
-            // The holder writes its pid right after it takes the lock; until then the name is missing, not wrong.
+            // The holder writes its pid right after it takes the lock. Until then the pid is missing, not wrong.
             let _ = file.read_to_string(&mut holder);
             let holder = holder.trim();
             return Err(HostError::Refused {
@@ -45,8 +45,8 @@ pub(crate) fn take(directory: &Path) -> Result<DirectoryLock, HostError> {
     Ok(DirectoryLock { _file: file })
 }
 
-/// A process this one is just starting holds a copy of every open file until it has become another program, so a lock that was
-/// given up a moment ago can seem taken. Longer than this, it is.
+/// How long a taken lock is retried. A process being spawned holds copies of all open files until its `exec`. So a lock
+/// that was just released can look taken for a moment.
 const PATIENCE: Duration = Duration::from_millis(300);
 
 fn try_lock_patiently(file: &File) -> Result<(), TryLockError> {
@@ -63,7 +63,7 @@ fn try_lock_patiently(file: &File) -> Result<(), TryLockError> {
 fn create_private(directory: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
     fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-    // An existing directory is tightened: payloads and keys are nobody else's business.
+    // The permissions of an existing directory are tightened, because it holds payloads and keys.
     let metadata = fs::metadata(directory)?;
     if metadata.permissions().mode() & 0o077 != 0 {
         fs::set_permissions(directory, fs::Permissions::from_mode(0o700))?;
@@ -76,7 +76,7 @@ fn create_private(directory: &Path) -> std::io::Result<()> {
     fs::create_dir_all(directory)
 }
 
-/// Opens a file for reading and writing, creating it for its owner only.
+/// Opens a file for reading and writing. A new file is private to its owner.
 pub(crate) fn open_private(path: &Path) -> std::io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);

@@ -1,4 +1,4 @@
-//! The Lua state: the library's functions and exactly the globals Valkey would give them.
+//! The Lua state: the library's functions, and exactly the globals that Valkey provides.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use sha1::{Digest, Sha1};
 use crate::raw;
 use crate::store::Session;
 
-/// Globals of Lua 5.1 the library may use. The rest is absent, and reading an absent global raises.
+/// Globals of Lua 5.1 that the library may use. All others are absent, and reading an absent global raises.
 const GLOBALS: &[&str] = &[
     "assert",
     "error",
@@ -39,11 +39,11 @@ const GLOBALS: &[&str] = &[
 /// Members of the standard tables that would break determinism or the sandbox.
 const REMOVED: &[(&str, &[&str])] = &[("math", &["random", "randomseed"]), ("string", &["dump"])];
 
-/// How often the instruction count is looked at.
+/// The number of instructions between checks of the instruction count.
 const HOOK_EVERY: u32 = 100_000;
 
-/// Ways to make writes raise. A proxy sees every write but costs every read a detour; a guard costs nothing and sees new names only.
-/// Test mode takes the proxies, so that a library that passes its tests needs no more than the guards.
+/// Ways to make writes to globals raise. A proxy sees every write, but makes every read slower. A guard costs nothing,
+/// but sees new names only. Test mode uses proxies, so that a library that passes its tests needs only the guards.
 const FREEZE: &str = r#"
 local setmetatable, tostring, error = setmetatable, tostring, error
 local function readonly() error("Attempt to modify a readonly table", 2) end
@@ -67,7 +67,7 @@ return {
 }
 "#;
 
-/// A call ran more instructions than it may.
+/// A call ran more instructions than allowed.
 struct Exhausted(u64);
 
 impl fmt::Display for Exhausted {
@@ -86,7 +86,7 @@ pub(crate) struct Library {
 }
 
 impl Library {
-    /// Loads the library's text; an error is a defect of the text.
+    /// Loads the library's text. An error is a defect in the text.
     pub fn load(text: &str, instructions_max: u64, strict: bool) -> Result<Library, String> {
         match catch_unwind(|| Self::build(text, instructions_max, strict)) {
             Ok(built) => built.map_err(|error| error.to_string()),
@@ -100,7 +100,7 @@ impl Library {
     fn build(text: &str, instructions_max: u64, strict: bool) -> mlua::Result<Library> {
         let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH | StdLib::JIT;
         let lua = Lua::new_with(libraries, LuaOptions::new().catch_rust_panics(false))?;
-        // Its interpreter only: compiled code would not count instructions, and a loop without end could not be ended.
+        // Interpreter only: compiled code does not count instructions, so an endless loop could not be stopped.
         lua.load("jit.off()").exec()?;
         let freeze: Table = lua.load(FREEZE).eval()?;
         let freeze_module: Function = freeze.get(if strict { "module_proxy" } else { "module_guard" })?;
@@ -151,13 +151,14 @@ impl Library {
         lua.set_hook(HookTriggers::new().every_nth_instruction(HOOK_EVERY), move |_, _| {
             counter.set(counter.get() + u64::from(HOOK_EVERY));
             if counter.get() > limit.get() {
-                // mlua carries a panic past every `pcall` of the library, which an error would end in.
+                // mlua passes a panic through every `pcall` of the library; a `pcall` would catch an error.
                 resume_unwind(Box::new(Exhausted(limit.get())));
             }
             Ok(VmState::Continue)
         })?;
 
-        // As in Valkey, only `redis` exists while the text is loaded; the rest appears when a function is called.
+        // As in Valkey, only `redis` exists while the text is loaded. The other globals appear when a function is
+        // called.
         let chunk = lua.load(without_shebang(text)).set_name("@user_function").set_mode(ChunkMode::Text);
         chunk.set_environment(environment.clone()).exec()?;
         if !strict {
@@ -169,19 +170,20 @@ impl Library {
         gate.set("__index", globals)?;
 
         let functions = registered.pairs::<String, Function>().collect::<mlua::Result<HashMap<_, _>>>()?;
-        // What the library keeps is small; collecting half as often costs a few megabytes and saves a third of the collector's time.
+        // The library keeps little memory. Collecting half as often costs a few megabytes and saves a third of the
+        // collector's time.
         lua.gc_set_pause(400);
         lua.gc_collect()?;
         Ok(Library { lua, functions, instructions, instructions_max: per_list, per_operation: instructions_max })
     }
 
-    /// The functions the library registered.
+    /// The number of functions the library registered.
     pub fn len(&self) -> usize {
         self.functions.len()
     }
 
-    /// Runs a list on the session: what holds for all of it, then its operations. Answers each of these. An error is what the list
-    /// itself raised: nothing of it counts then.
+    /// Runs a list on the session: first its head, then its operations. Returns a reply for each operation. An error
+    /// means that the list itself raised, and then none of it counts.
     pub fn run(&self, session: &mut Session<'_>, class: Class, list: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, String> {
         let operations = list.len() - 1;
         let function = class.function();
@@ -209,7 +211,7 @@ impl Library {
         if answers.len() == operations {
             Ok(answers)
         } else {
-            Err(format!("{} answers to {operations} operations", answers.len()))
+            Err(format!("{} replies to {operations} operations", answers.len()))
         }
     }
 }
@@ -238,7 +240,7 @@ fn register_function(lua: &Lua, registered: &Table) -> mlua::Result<Function> {
     })
 }
 
-/// The text after the `#!lua name=...` line, which stays as an empty line so that line numbers keep their meaning.
+/// The text without its `#!lua name=...` line. The line stays empty, so that line numbers stay correct.
 fn without_shebang(text: &str) -> &str {
     if text.starts_with("#!") { text.find('\n').map_or("", |end| &text[end..]) } else { text }
 }

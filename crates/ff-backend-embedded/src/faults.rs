@@ -1,9 +1,9 @@
-//! Failures a test can ask for: a command that fails, a full disk, a process that dies at the worst moment.
+//! Failures that a test can inject: a failing command, a full disk, a process that dies at the worst moment.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
-/// Injects failures into a running host. Unused, it costs one relaxed load per store command.
+/// Injects failures into a running host. Without any, it costs one relaxed load per store command.
 #[derive(Clone, Debug, Default)]
 pub struct Faults(Arc<Inner>);
 
@@ -17,7 +17,7 @@ struct Inner {
     poison: AtomicBool,
 }
 
-/// What an injected failure does to the command that meets it.
+/// What an injected failure does to its command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     Eio,
@@ -26,35 +26,35 @@ pub(crate) enum Fault {
 }
 
 impl Faults {
-    /// The `n`-th store command from now fails as if the disk had (1 = the next one).
+    /// Makes the `n`-th store command from now fail like a disk error (1 = the next one).
     pub fn fail_command(&self, n: u64) {
         self.0.fail_in.store(n as i64, Ordering::SeqCst);
         self.0.armed.store(true, Ordering::SeqCst);
     }
 
-    /// The process "dies" at the `n`-th store command from now: the open transaction is lost and the host is closed.
+    /// Simulates a death at the `n`-th store command from now: the open transaction is lost and the host is closed.
     pub fn crash_at_command(&self, n: u64) {
         self.0.crash_in.store(n as i64, Ordering::SeqCst);
         self.0.armed.store(true, Ordering::SeqCst);
     }
 
-    /// The process "dies" after the next commit, before anyone is answered.
+    /// Simulates a death after the next commit, before any caller gets a reply.
     pub fn crash_after_commit(&self) {
         self.0.crash_after_commit.store(true, Ordering::SeqCst);
     }
 
-    /// The next group of calls that writes finds the environment unusable, as after a failed write of its head.
+    /// Makes the environment unusable for the next writing group, as after a failed write of its header.
     pub fn poison(&self) {
         self.0.poison.store(true, Ordering::SeqCst);
     }
 
-    /// While on, every write finds the disk full.
+    /// While on, every write fails because the disk is full.
     pub fn set_full(&self, on: bool) {
         self.0.full.store(on, Ordering::SeqCst);
         self.0.armed.store(true, Ordering::SeqCst);
     }
 
-    /// Takes back everything that was asked for.
+    /// Removes all injected failures.
     pub fn clear(&self) {
         self.0.fail_in.store(0, Ordering::SeqCst);
         self.0.crash_in.store(0, Ordering::SeqCst);
@@ -64,7 +64,7 @@ impl Faults {
         self.0.armed.store(false, Ordering::SeqCst);
     }
 
-    /// Called once per store command, by the worker thread only.
+    /// Called once per store command, only by the worker thread.
     pub(crate) fn meet(&self, writes: bool) -> Option<Fault> {
         if !self.0.armed.load(Ordering::Relaxed) {
             return None;

@@ -1,4 +1,4 @@
-//! The host that programs hold: queues calls for the worker and reads the committed store beside it.
+//! The host that programs use. It queues calls for the worker, and reads the committed store in parallel.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -22,15 +22,15 @@ use crate::store::dump::DumpValue;
 use crate::store::{Store, StoreError};
 use crate::worker::{Pending, Request, Shared, Worker};
 
-/// A receiver this many messages behind has lost some and is told so.
+/// A receiver that is this many messages behind has lost some, and is told so.
 const WAKE_UPS_KEPT: usize = 8_192;
 
-/// How long a relaxed store keeps committed writes before it flushes them.
+/// How long a relaxed store keeps committed writes unflushed.
 const FLUSH_EVERY: Duration = Duration::from_secs(1);
 
-/// The library over an LMDB directory that this process holds alone.
+/// The library over an LMDB directory that only this process holds.
 ///
-/// Dropping it finishes the calls that are queued and frees the directory.
+/// Dropping it finishes the queued calls and releases the directory.
 pub struct Embedded {
     shared: Arc<Shared>,
     requests: Sender<Request>,
@@ -45,8 +45,8 @@ type Flusher = (Sender<()>, JoinHandle<()>);
 impl Embedded {
     /// Takes the directory, opens the store and loads the library.
     ///
-    /// Refuses a directory another process holds (`Refused`, with its pid), a file that is no store (`Corrupt`) and a library that does
-    /// not load (`Refused`).
+    /// Fails with `Refused` and the pid if another process holds the directory, with `Corrupt` if the file is not a
+    /// store, and with `Refused` if the library does not load.
     pub fn open(options: Options) -> Result<Embedded, HostError> {
         let store = Arc::new(Store::open(&options)?);
         let record =
@@ -102,23 +102,23 @@ impl Embedded {
         self.shared.faults.clone()
     }
 
-    /// Copies the committed state into `directory`, which then opens like the original. Calls go on meanwhile.
+    /// Copies the committed state into `directory`, which is then a complete store. Calls continue meanwhile.
     pub async fn backup(&self, directory: impl AsRef<Path>) -> Result<PathBuf, HostError> {
         let directory = directory.as_ref().to_owned();
         self.beside(move |store| store.backup(&directory)).await
     }
 
-    /// Makes everything answered so far safe, whatever the durability.
+    /// Flushes all acknowledged writes, whatever the durability.
     pub async fn flush(&self) -> Result<(), HostError> {
         self.beside(|store| store.sync()).await
     }
 
-    /// Checks every page and checksum of the committed state; `Corrupt` says what is damaged. Calls go on meanwhile.
+    /// Checks every page and checksum of the committed state. `Corrupt` describes the damage. Calls continue meanwhile.
     pub async fn verify(&self) -> Result<(), HostError> {
         self.beside(|store| store.verify()).await
     }
 
-    /// Every key with its full content, as committed.
+    /// Every key with its full committed content.
     pub async fn dump(&self) -> Result<BTreeMap<String, DumpValue>, HostError> {
         let all = self.beside(|store| store.dump()).await?;
         all.into_iter()
@@ -129,15 +129,15 @@ impl Embedded {
             .collect()
     }
 
-    /// How many entries stand behind the keys of the store: members twice, stream entries, fields of large hashes.
+    /// The number of entries behind the keys of the store: members twice, stream entries, fields of large hashes.
     pub async fn entries_behind_keys(&self) -> Result<u64, HostError> {
         self.beside(|store| store.entries_behind_keys()).await
     }
 
-    /// Finishes the calls that are queued, flushes, and frees the directory. Later calls answer `Closed`.
+    /// Finishes the queued calls, flushes, and releases the directory. Later calls fail with `Closed`.
     pub async fn close(&self) {
         let (worker, flusher) = self.stop();
-        // Joining waits for a commit at most; a failed join means the thread panicked, which it has logged.
+        // Joining waits for at most one commit. A failed join means that the thread panicked, which it has logged.
         let _ = tokio::task::spawn_blocking(move || join(worker, flusher)).await;
     }
 
@@ -148,7 +148,7 @@ impl Embedded {
         (worker, flusher)
     }
 
-    /// Reads the committed store away from the worker and from the async threads.
+    /// Reads the committed store, away from the worker and from the async threads.
     async fn beside<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Store) -> Result<T, StoreError> + Send + 'static,
@@ -219,7 +219,7 @@ impl Contents for Embedded {
 }
 
 impl Embedded {
-    /// Runs commands that come from no function, all of them or none.
+    /// Runs commands that come from no function, all or none.
     async fn load(&self, commands: Vec<Command>) -> Result<(), HostError> {
         let (answer, answered) = oneshot::channel();
         self.requests.send(Request::Load(commands, answer)).map_err(|_| HostError::Closed)?;
@@ -249,7 +249,7 @@ impl Host for Embedded {
             queued.push(Pending { invocation, class, answer });
             waiting.push(Ok(answered));
         }
-        // A host that is closed drops them, which answers them.
+        // A closed host drops the requests, which fails them.
         let _ = self.requests.send(Request::Run(queued));
         let mut answers = Vec::with_capacity(waiting.len());
         for one in waiting {
@@ -274,14 +274,14 @@ impl Host for Embedded {
             routes.iter().copied().filter(|route| watched.insert(*route)).collect()
         };
         if !fresh.is_empty() {
-            // No receiver yet is fine: whoever starts to watch looks at everything once anyway.
+            // Having no receiver yet is fine: a new watcher reads everything once anyway.
             let _ = self.shared.wake_ups.send(WakeUp::Resubscribed { routes: fresh });
         }
         Ok(())
     }
 
     async fn hear_out(&self) -> Result<(), HostError> {
-        // A call is answered after its announcements were passed on.
+        // A call gets its reply after its announcements were passed on.
         Ok(())
     }
 

@@ -1,10 +1,10 @@
-//! Hosts the library in-process: PUC Lua 5.1 over LMDB, one thread, one transaction per group of calls.
+//! Runs the library in-process: LuaJIT's interpreter over LMDB, one thread, one transaction per group of calls.
 //!
-//! Callers queue requests. The worker thread owns the Lua state and the write transaction, runs everything that is queued,
-//! commits once and only then answers, so one flush to disk is shared by all calls that waited for it.
+//! Callers queue requests. The worker thread owns the Lua state and the write transaction. It runs everything in the
+//! queue, commits once and only then replies. So all waiting calls share one flush to disk.
 //!
-//! **Invariant:** an answered write is on disk (`Durability::Fsync`), and a call writes everything it planned or nothing.
-//! A message of a call leaves after the commit that made the call true.
+//! **Invariant:** an acknowledged write is on disk (`Durability::Fsync`), and a call writes either everything it
+//! planned or nothing. A call's message leaves after the commit of that call.
 //!
 //! Deliberately absent: key expiry, blocking commands, transactions over several calls, any command the library does not use.
 

@@ -1,4 +1,4 @@
-//! What a caller chooses when it opens a store.
+//! The settings for opening a store.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,35 +8,36 @@ use crate::clock::{Clock, SystemClock};
 /// When a write is safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Durability {
-    /// On disk before it is answered.
+    /// On disk before the reply.
     #[default]
     Fsync,
-    /// Answered at once, on disk within a second. A killed process loses nothing, a power failure may.
+    /// Acknowledged at once, on disk within a second. A killed process loses nothing; a power failure may lose that
+    /// second.
     Relaxed,
 }
 
 /// How to open a store; see [`crate::Embedded::open`].
 #[derive(Clone)]
 pub struct Options {
-    /// Where the store lives; created with mode 0700 when absent.
+    /// The store's directory; created with mode 0700 if it is absent.
     pub directory: PathBuf,
-    /// The text of the library to run.
+    /// The text of the library.
     pub library: String,
-    /// Where time comes from.
     pub clock: Arc<dyn Clock>,
     /// When a write is safe.
     pub durability: Durability,
-    /// The most the store may grow to, in bytes; the file is sparse.
+    /// The maximum size of the store in bytes. The file is sparse.
     pub map_size: usize,
-    /// Bytes kept back on the disk, so that what ends or frees work still fits when it is full; 0 keeps nothing back.
+    /// Bytes of disk kept in reserve, so that calls that end or free work still fit when the disk is full. 0 disables
+    /// the reserve.
     pub reserve_bytes: u64,
-    /// Data files up to this many bytes have every page checked when they are opened; of larger ones only the header is looked at, and
-    /// [`crate::Embedded::verify`] checks the rest on demand.
+    /// Data files up to this many bytes have every page checked when they are opened. For larger ones only the header
+    /// is checked, and [`crate::Embedded::verify`] checks the rest on demand.
     pub verify_up_to: u64,
-    /// Test mode: a function that refuses or raises after a write, touches a key of another partition, or names a command that is
-    /// not on the list is answered with `Raised`, even where it caught the error itself.
+    /// Test mode. A function fails with `Raised` if it refuses or raises after a write, touches a key of another
+    /// partition, or uses an unlisted command. This holds even if the function caught the error.
     pub strict: bool,
-    /// How many Lua instructions one call may run.
+    /// The maximum number of Lua instructions per call.
     pub instructions_max: u64,
 }
 

@@ -1,8 +1,8 @@
-//! The one unsafe module: Lua's C interface where the safe one is too slow, and the opening of the memory map.
+//! The only unsafe module: Lua's C interface where the safe one is too slow, and the opening of the memory map.
 //!
-//! **Invariant:** a frame from which Lua may jump (`lua_error`) holds nothing to drop. Every entry point below does its work in
-//! ordinary Rust, leaves its result on the Lua stack, and only then returns or raises. Memory errors do not jump: mlua's allocator
-//! aborts when memory runs out, because no memory limit is set.
+//! **Invariant:** a frame from which Lua may jump (`lua_error`) holds nothing to drop. Every entry point below does its
+//! work in ordinary Rust, leaves its result on the Lua stack, and only then returns or raises. Memory errors do not
+//! jump: without a memory limit, mlua's allocator aborts when memory runs out.
 #![expect(
     unsafe_code,
     reason = "Lua's C interface and the memory map are unsafe by nature; everything else builds on this module"
@@ -22,12 +22,13 @@ use crate::store::Session;
 use crate::store::number::format_double;
 use crate::store::reply::Token;
 
-/// Opens the memory map of a directory this process has locked.
+/// Opens the memory map of a directory that this process has locked.
 pub(crate) fn open_environment(directory: &Path, map_size: usize, relaxed: bool) -> heed::Result<Env<WithoutTls>> {
     const PAGE: usize = 1 << 16;
     let mut options = EnvOpenOptions::new().read_txn_without_tls();
     options.map_size(map_size.max(PAGE) / PAGE * PAGE).max_dbs(8).max_readers(126);
-    // SAFETY: the directory lock keeps other processes out, and nothing in this one touches the file behind LMDB's back.
+    // SAFETY: the directory lock keeps other processes out, and nothing in this process changes the file except through
+    // LMDB.
     unsafe {
         if relaxed {
             options.flags(EnvFlags::NO_SYNC | EnvFlags::NO_META_SYNC);
@@ -37,7 +38,7 @@ pub(crate) fn open_environment(directory: &Path, map_size: usize, relaxed: bool)
 }
 
 thread_local! {
-    /// The session that `redis.call` works on; null outside of a call and while a command runs.
+    /// The session that `redis.call` uses; null outside of a call and while a command runs.
     static SESSION: Cell<*mut Session<'static>> = const { Cell::new(ptr::null_mut()) };
 }
 
@@ -49,19 +50,20 @@ pub(crate) fn enter<R>(session: &mut Session<'_>, f: impl FnOnce() -> R) -> R {
             SESSION.set(ptr::null_mut());
         }
     }
-    // The lifetime is erased for the length of `f` only: `Leave` clears the pointer on every way out.
+    // The lifetime is erased only while `f` runs: `Leave` clears the pointer on every exit.
     SESSION.set(ptr::from_mut(session).cast());
     let _leave = Leave;
     f()
 }
 
-/// Works on the current session. `None` outside of a call.
+/// Runs `f` on the current session. `None` outside of a call.
 fn with_session<R>(f: impl FnOnce(&mut Session<'static>) -> R) -> Option<R> {
     let session = SESSION.replace(ptr::null_mut());
     if session.is_null() {
         return None;
     }
-    // SAFETY: `enter` holds the only other reference and does not use it; the pointer was taken out, so no second one is made here.
+    // SAFETY: `enter` holds the only other reference and does not use it. The pointer was taken out, so no second
+    // reference is created here.
     let result = f(unsafe { &mut *session });
     SESSION.set(session);
     Some(result)
@@ -82,7 +84,7 @@ pub(crate) struct Natives {
 }
 
 pub(crate) fn natives(lua: &Lua) -> mlua::Result<Natives> {
-    // SAFETY: each function keeps to the invariant above and to the arguments Lua gives it.
+    // SAFETY: each function obeys the invariant above and uses only the arguments Lua gives it.
     unsafe {
         Ok(Natives {
             call: lua.create_c_function(lua_call)?,
@@ -103,12 +105,12 @@ unsafe fn push_bytes(state: *mut lua_State, bytes: &[u8]) {
     unsafe { ffi::lua_pushlstring_(state, bytes.as_ptr().cast(), bytes.len()) };
 }
 
-/// The bytes of a command, borrowed from Lua values that stay reachable while the command runs. The lifetime is a promise of whoever
-/// takes the arguments: the values stay on the stack, or in a table on the stack, until the arguments are cleared.
+/// The bytes of a command, borrowed from Lua values. The caller of `take` guarantees the lifetime: the values stay on
+/// the stack, or in a table on the stack, until the arguments are cleared.
 #[derive(Default)]
 struct Arguments {
     pieces: Vec<&'static [u8]>,
-    /// Numbers, printed; boxed so that they do not move.
+    /// Printed numbers, boxed so that they do not move.
     numbers: Vec<Box<str>>,
 }
 
@@ -139,7 +141,7 @@ impl Arguments {
         Ok(())
     }
 
-    /// Empty arguments in memory an earlier command has used, for the length of `f`.
+    /// Empty arguments for the duration of `f`; they reuse the memory of earlier commands.
     fn reused<R>(f: impl FnOnce(&mut Arguments) -> R) -> R {
         thread_local! {
             static SPARE: Cell<Option<Arguments>> = const { Cell::new(None) };
@@ -152,7 +154,7 @@ impl Arguments {
     }
 }
 
-/// Runs a command; a panic in it is caught here, because it must not cross Lua's frames.
+/// Runs a command. A panic is caught here, because it must not cross Lua's frames.
 fn run_guarded(session: &mut Session<'static>, args: &[&[u8]]) -> Result<(), String> {
     match catch_unwind(AssertUnwindSafe(|| session.run(args))) {
         Ok(result) => result,
@@ -230,7 +232,7 @@ unsafe extern "C-unwind" fn lua_call(state: *mut lua_State) -> c_int {
     }
 }
 
-/// `redis.pcall(command, ...)`: a refusal comes back as a table with `err`.
+/// `redis.pcall(command, ...)`: a refusal is returned as a table with `err`.
 unsafe extern "C-unwind" fn lua_pcall(state: *mut lua_State) -> c_int {
     // SAFETY: as in `lua_call`; this function never jumps.
     unsafe {
@@ -298,7 +300,7 @@ unsafe extern "C-unwind" fn lua_commit(state: *mut lua_State) -> c_int {
     }
 }
 
-/// `redis.begin(place, route)`: what follows is the operation at this place of the list, at this route.
+/// `redis.begin(place, route)`: begins the operation at this position of the list, on this route.
 unsafe extern "C-unwind" fn lua_begin(state: *mut lua_State) -> c_int {
     // SAFETY: as in `lua_call`; the string stays on the stack meanwhile.
     unsafe {
@@ -319,7 +321,7 @@ unsafe extern "C-unwind" fn lua_begin(state: *mut lua_State) -> c_int {
     }
 }
 
-/// `redis.settle(outcome)`: the operation is over; `ok`, `refused` or `raised`.
+/// `redis.settle(outcome)`: ends the operation with `ok`, `refused` or `raised`.
 unsafe extern "C-unwind" fn lua_settle(state: *mut lua_State) -> c_int {
     // SAFETY: as in `lua_call`; the string stays on the stack meanwhile.
     unsafe {
@@ -362,7 +364,7 @@ unsafe fn pack_value(state: *mut lua_State, out: &mut Vec<u8>, depth: usize) -> 
 }
 
 unsafe fn pack_table(state: *mut lua_State, out: &mut Vec<u8>, depth: usize) -> Result<(), &'static str> {
-    // SAFETY: the table is on top; every lua_next is followed through to its end or leaves by an error that resets the stack.
+    // SAFETY: the table is on top. Every lua_next loop runs to its end, or leaves by an error that resets the stack.
     unsafe {
         let (mut count, mut highest, mut is_array) = (0u32, 0.0f64, true);
         ffi::lua_pushnil(state);
@@ -425,9 +427,9 @@ fn pack_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Integers in their smallest form, the rest as the shorter float that holds it exactly: Valkey's choice.
+/// Integers in their smallest form, other numbers as the shortest float that holds them exactly. Valkey does the same.
 fn pack_number(out: &mut Vec<u8>, number: f64) {
-    // 2^63 is the first double an i64 cannot hold.
+    // 2^63 is the first double that an i64 cannot hold.
     if number.trunc() == number && number.abs() < 9_223_372_036_854_775_808.0 {
         let n = number as i64;
         match n {
@@ -456,7 +458,7 @@ fn pack_wide(out: &mut Vec<u8>, tag: u8, bytes: &[u8]) {
 
 unsafe fn pack_on_stack(state: *mut lua_State) -> Result<(), &'static str> {
     thread_local! {
-        /// Memory for packing, used again by the next call.
+        /// Memory for packing, reused by the next call.
         static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
     }
     // SAFETY: four slots per level cover every push below.
@@ -489,7 +491,7 @@ unsafe fn pack_on_stack(state: *mut lua_State) -> Result<(), &'static str> {
     }
 }
 
-/// `cmsgpack.pack(value, ...)`: the values one after the other.
+/// `cmsgpack.pack(value, ...)`: the packed values, concatenated.
 unsafe extern "C-unwind" fn lua_pack(state: *mut lua_State) -> c_int {
     // SAFETY: as in `lua_call`.
     unsafe {
@@ -507,7 +509,7 @@ unsafe extern "C-unwind" fn lua_pack(state: *mut lua_State) -> c_int {
 const MISSING: &str = "cmsgpack: missing bytes in input";
 const UNKNOWN: &str = "cmsgpack: bad data format in input";
 
-/// Deeper input than any contract allows is refused before it can exhaust the stack.
+/// Input deeper than any contract allows fails before it can exhaust the stack.
 const UNPACK_DEPTH_MAX: usize = 64;
 
 struct Input<'a>(&'a [u8]);
@@ -532,7 +534,7 @@ impl<'a> Input<'a> {
 
 /// Pushes the next value of the input.
 unsafe fn unpack_value(state: *mut lua_State, input: &mut Input<'_>, depth: usize) -> Result<(), &'static str> {
-    // SAFETY: room is asked for on every level; keys are checked, so lua_rawset cannot raise.
+    // SAFETY: stack space is reserved on every level; keys are checked, so lua_rawset cannot raise.
     unsafe {
         let tag = input.array::<1>()?[0];
         match tag {
@@ -602,7 +604,8 @@ unsafe fn unpack_array(
     len: usize,
     depth: usize,
 ) -> Result<(), &'static str> {
-    // SAFETY: `deeper` made room. Every element takes a byte, so a length beyond the input is a lie and reserves nothing.
+    // SAFETY: `deeper` reserved the space. Every element takes a byte, so a length beyond the input is invalid and
+    // reserves nothing.
     unsafe {
         let depth = deeper(state, depth)?;
         if len > input.0.len() {
@@ -623,7 +626,7 @@ unsafe fn unpack_map(
     len: usize,
     depth: usize,
 ) -> Result<(), &'static str> {
-    // SAFETY: as in `unpack_array`; nil and NaN, the keys lua_rawset refuses, are refused before.
+    // SAFETY: as in `unpack_array`. The keys that lua_rawset refuses, nil and NaN, are rejected before.
     unsafe {
         let depth = deeper(state, depth)?;
         if len > input.0.len() / 2 {
@@ -647,9 +650,10 @@ unsafe fn unpack_map(
     Ok(())
 }
 
-/// Pushes up to `limit` values of the string at index 1, from `offset` on. Returns how many there were and where the next would begin.
+/// Pushes up to `limit` values of the string at index 1, starting at `offset`. Returns their number and the offset of
+/// the next value.
 unsafe fn unpack_on_stack(state: *mut lua_State, limit: usize, offset: usize) -> Result<(c_int, usize), &'static str> {
-    // SAFETY: the string stays on the stack at index 1 while its bytes are read, and each value has its room.
+    // SAFETY: the string stays on the stack at index 1 while its bytes are read, and space is reserved for each value.
     unsafe {
         if ffi::lua_gettop(state) != 1 || ffi::lua_type(state, 1) != ffi::LUA_TSTRING {
             return Err("cmsgpack: unpack takes one string");
@@ -672,7 +676,7 @@ unsafe fn unpack_on_stack(state: *mut lua_State, limit: usize, offset: usize) ->
 
 /// `cmsgpack.unpack(string)`: all values in it.
 unsafe extern "C-unwind" fn lua_unpack(state: *mut lua_State) -> c_int {
-    // SAFETY: as in `lua_call`; the error text replaces whatever was half built.
+    // SAFETY: as in `lua_call`; the error text replaces a half-built value.
     unsafe {
         match unpack_on_stack(state, usize::MAX, 0) {
             Ok((count, _)) => count,
@@ -685,7 +689,8 @@ unsafe extern "C-unwind" fn lua_unpack(state: *mut lua_State) -> c_int {
     }
 }
 
-/// `cmsgpack.unpack_limit(string, limit, offset)`: where the next value begins, or -1 at the end, and up to `limit` values.
+/// `cmsgpack.unpack_limit(string, limit, offset)`: the offset of the next value, or -1 at the end, and up to `limit`
+/// values.
 unsafe extern "C-unwind" fn lua_unpack_limit(state: *mut lua_State) -> c_int {
     // SAFETY: as in `lua_unpack`.
     unsafe {

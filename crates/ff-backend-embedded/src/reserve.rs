@@ -1,4 +1,5 @@
-//! Room kept back for a full disk: a file of a few mebibytes that is given up so that what ends or frees work still fits.
+//! Disk space kept in reserve: a file of a few mebibytes. It is deleted when the disk is full, so that calls that end
+//! or free work still fit.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -9,12 +10,12 @@ use crate::directory::open_private;
 
 const RESERVE_FILE: &str = "reserve";
 const PROBE_FILE: &str = "probe";
-/// A disk that has no room for this much is full.
+/// A disk with less free space than this is full.
 const PROBE_BYTES: u64 = 1 << 20;
-/// A full disk is looked at again after this time.
+/// A full disk is checked again after this time.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
-/// The reserve of one store. While it is not held, the disk is full, and only what ends or frees work may be written.
+/// The reserve of one store. While it is not held, the disk is full, and only calls that end or free work may write.
 pub(crate) struct Reserve {
     directory: PathBuf,
     bytes: u64,
@@ -23,19 +24,19 @@ pub(crate) struct Reserve {
 }
 
 impl Reserve {
-    /// Takes the room, if there is any.
+    /// Allocates the reserve if there is space.
     pub fn take(directory: &Path, bytes: u64) -> Reserve {
         let mut reserve = Reserve { directory: directory.to_owned(), bytes, held: false, looked: None };
         reserve.regain();
         reserve
     }
 
-    /// True when there is room for everything, as far as is known.
+    /// True if, as far as known, there is space for every write.
     pub fn is_held(&self) -> bool {
         self.held
     }
 
-    /// Gives the room up; false when it was given up before.
+    /// Releases the reserve. Returns false if it was already released.
     pub fn release(&mut self) -> bool {
         if !self.held {
             return false;
@@ -59,7 +60,7 @@ impl Reserve {
         }
     }
 
-    /// Takes the room back when the disk has some again; true when it is held.
+    /// Allocates the reserve again once the disk has space. Returns whether it is held.
     pub fn regain(&mut self) -> bool {
         if self.held || self.bytes == 0 {
             self.held = true;
@@ -69,12 +70,12 @@ impl Reserve {
             return false;
         }
         self.looked = Some(Instant::now());
-        // Room for the reserve alone would leave none for the next write.
+        // Space for the reserve alone would leave none for the next write.
         self.held = self.has_room() && allocate(&self.directory.join(RESERVE_FILE), self.bytes).is_ok();
         self.held
     }
 
-    /// True when the disk under the store has room for a little more.
+    /// True if the disk under the store has a little free space.
     pub fn has_room(&self) -> bool {
         let probe = self.directory.join(PROBE_FILE);
         let allocated = allocate(&probe, PROBE_BYTES);
@@ -83,12 +84,12 @@ impl Reserve {
     }
 }
 
-/// True for an error that a full disk, or a used up quota, causes.
+/// True for errors that a full disk or an exhausted quota causes.
 pub(crate) fn is_full(error: &std::io::Error) -> bool {
     matches!(error.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded)
 }
 
-/// Makes a file of this many bytes whose blocks are there, not only promised.
+/// Creates a file with this many bytes of allocated blocks.
 fn allocate(path: &Path, bytes: u64) -> std::io::Result<()> {
     let allocated = open_private(path).and_then(|file| allocate_blocks(file, bytes));
     if allocated.is_err() {
@@ -103,7 +104,7 @@ fn allocate_blocks(mut file: File, bytes: u64) -> std::io::Result<()> {
         Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {}
         allocated => return Ok(allocated?),
     }
-    // A file system that cannot promise blocks is asked for real ones.
+    // The file system cannot preallocate blocks, so zeros are written.
     let chunk = vec![0; 1 << 16];
     let mut left = bytes;
     while left > 0 {

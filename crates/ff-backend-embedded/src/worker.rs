@@ -1,4 +1,5 @@
-//! The worker thread: takes every queued call, runs them in one transaction, commits, passes messages on and answers.
+//! The worker thread. It takes all queued calls, runs them in one transaction, commits, passes messages on, and
+//! replies.
 
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,10 +19,10 @@ use crate::options::Options;
 use crate::reserve::Reserve;
 use crate::store::{Call, Published, Remark, Session, Store, StoreError, Txn};
 
-/// The most calls that share one commit: bounds the time the first of them waits.
+/// The most calls that share one commit; it bounds how long the first of them waits.
 const GROUP_MAX: usize = 512;
 
-/// A call that waits for its answer.
+/// A call that waits for its reply.
 pub(crate) struct Pending {
     pub invocation: Invocation,
     pub class: Class,
@@ -31,23 +32,23 @@ pub(crate) struct Pending {
 pub(crate) type Answer = Result<Vec<u8>, HostError>;
 
 pub(crate) enum Request {
-    /// Operations that came together, in their order.
+    /// Operations that were sent together, in order.
     Run(Vec<Pending>),
     /// Commands from outside the library, all in one transaction: an import.
     Load(Vec<Command>, oneshot::Sender<Result<(), HostError>>),
     Close,
 }
 
-/// What the worker and the host both look at.
+/// State shared by the worker and the host.
 pub(crate) struct Shared {
-    /// Gone once the host is closed.
+    /// `None` once the host is closed.
     pub store: Mutex<Option<Arc<Store>>>,
     pub healthy: AtomicBool,
-    /// A write was refused for want of room on the disk, and none was seen since.
+    /// A write failed because the disk is full, and no space was found since.
     pub full: AtomicBool,
     pub listening: AtomicBool,
     pub commands: AtomicU64,
-    /// Something was committed that a relaxed store has not flushed yet.
+    /// There are committed writes that a relaxed store has not flushed yet.
     pub unflushed: AtomicBool,
     pub watched: RwLock<HashSet<Route>>,
     pub wake_ups: broadcast::Sender<WakeUp>,
@@ -65,25 +66,25 @@ impl Shared {
 }
 
 pub(crate) struct Worker {
-    /// Absent between a failure that closed the environment and the next attempt to open it.
+    /// `None` between a failure that closed the environment and the next attempt to open it.
     store: Option<Arc<Store>>,
     library: Library,
     shared: Arc<Shared>,
     options: Options,
     reserve: Reserve,
-    /// Outlives the store, so that the directory stays ours while the store is opened again.
+    /// Outlives the store, so that this process keeps the directory while the store is opened again.
     lock: Arc<DirectoryLock>,
 }
 
-/// The process was killed, as far as anyone outside can tell.
+/// The process counts as killed for every outside observer.
 struct Died;
 
 /// How a group ended.
 enum Group {
     Done(Vec<Answer>, Vec<Published>),
-    /// The store failed; the call at this index met the failure, when one did.
+    /// The store failed. The index is the call that met the failure, if any.
     Lost(Option<usize>, StoreError),
-    /// A list raised as a whole: nothing counts, and each of its calls runs on its own.
+    /// A list raised as a whole: nothing counts, and each of its calls runs alone.
     Apart,
 }
 
@@ -100,7 +101,8 @@ impl Worker {
     /// Serves requests until the host is closed or dies.
     pub fn run(mut self, requests: &Receiver<Request>) {
         let served = catch_unwind(AssertUnwindSafe(|| self.serve(requests)));
-        // From here on the host is closed: the store goes first, so that the directory is free when the last answer is out.
+        // From here on the host is closed. The store is dropped first, so that the directory is free when the last
+        // reply is sent.
         let clean = matches!(served, Ok(Ok(())));
         if let Err(panic) = served {
             let reason =
@@ -137,11 +139,11 @@ impl Worker {
                 }
                 next = if open && group.len() < GROUP_MAX { requests.try_recv().ok() } else { None };
             }
-            // What only reads is answered first, without waiting for anybody's flush.
+            // Reads get their reply first, without waiting for a flush.
             let (reads, writes): (Vec<Pending>, Vec<Pending>) =
                 group.drain(..).partition(|pending: &Pending| pending.class == Class::Read);
             let mut writes = writes;
-            // The writes of one partition go to the store together.
+            // The writes of one partition are flushed together.
             writes.sort_by_key(|pending| pending.invocation.route);
             for some in [reads, writes] {
                 if !some.is_empty() {
@@ -149,19 +151,19 @@ impl Worker {
                 }
             }
             for (commands, answer) in loads.drain(..) {
-                // Whoever asked may have gone; what was loaded stays.
+                // The caller may have gone; the loaded data stays.
                 let _ = answer.send(self.load(&commands).map_err(StoreError::into_host));
             }
         }
         Ok(())
     }
 
-    /// True for a call that ends, frees or renews, or only reads: a full store runs it too.
+    /// True for a call that ends, frees or renews, or only reads. A full store runs these too.
     fn goes_on_when_full(pending: &Pending) -> bool {
         pending.class != Class::Run
     }
 
-    /// Looks whether a full disk has room again. While it has none, answers every call of the group that must wait for some.
+    /// Checks whether a full disk has space again. While it has none, fails every call of the group that needs space.
     fn refuse_for_want_of_room(&mut self, group: Vec<Pending>) -> Vec<Pending> {
         let writes = group.iter().any(|pending| pending.class != Class::Read);
         if !writes || !self.shared.full.load(Ordering::SeqCst) {
@@ -193,7 +195,7 @@ impl Worker {
         let outcome = self.run_group(&store, &group);
         drop(store);
         let outcome = match outcome {
-            // A full disk answers with many errors: LMDB takes a short write for a broken disk.
+            // A full disk causes many errors: LMDB takes a short write for a broken disk.
             Group::Lost(culprit, StoreError::Io(detail)) if !self.reserve.has_room() => {
                 Group::Lost(culprit, StoreError::Full(format!("no space left on the disk ({detail})")))
             }
@@ -204,7 +206,8 @@ impl Worker {
             Group::Apart => group.into_iter().try_for_each(|pending| self.serve_group(vec![pending])),
             Group::Lost(_, StoreError::Injected(Fault::Crash)) => Err(Died),
             Group::Lost(_, error @ StoreError::Poisoned(_)) => {
-                // Whether the commit that poisoned the environment reached the disk is unknown, so nothing is run again.
+                // It is unknown whether the commit that poisoned the environment reached the disk, so nothing runs
+                // again.
                 self.fail(group, error);
                 self.store = None;
                 self.reopen();
@@ -221,7 +224,8 @@ impl Worker {
                 Ok(())
             }
             Group::Lost(culprit, error) => {
-                // Nobody was answered: each call runs again on its own, so that only those the store refuses are refused.
+                // No caller has a reply yet. Each call runs again alone, so that only the calls that the store refuses
+                // fail.
                 let injected = matches!(error, StoreError::Injected(_));
                 for (index, pending) in group.into_iter().enumerate() {
                     if injected && culprit == Some(index) {
@@ -235,7 +239,7 @@ impl Worker {
         }
     }
 
-    /// Runs commands that come from no function, all of them or none.
+    /// Runs commands that come from no function, all or none.
     fn load(&mut self, commands: &[Command]) -> Result<(), StoreError> {
         let lost = || StoreError::Unavailable("the store failed and cannot be opened again".to_owned());
         let store = self.store.clone().or_else(|| self.reopen()).ok_or_else(lost)?;
@@ -254,7 +258,8 @@ impl Worker {
         Ok(())
     }
 
-    /// Opens the store again after a failure LMDB does not go on from. Fails while someone still reads the old one.
+    /// Opens the store again after a failure that LMDB cannot recover from. Fails while a reader still uses the old
+    /// one.
     fn reopen(&mut self) -> Option<Arc<Store>> {
         let old = self.shared.take_store();
         if let Some(old) = old
@@ -291,8 +296,8 @@ impl Worker {
         }
     }
 
-    /// Passes on what was published, then answers. Both come after the commit, so a message is never ahead of the state it speaks of;
-    /// the message comes first, so whoever is answered can rely on its having left.
+    /// Publishes the messages, then replies. Both happen after the commit, so a message is never ahead of the state it
+    /// describes. The message goes first, so a caller with a reply knows that it was sent.
     fn finish(&self, group: Vec<Pending>, answers: Vec<Answer>, published: Vec<Published>) -> Result<(), Died> {
         if self.shared.faults.dies_after_commit() {
             return Err(Died);
@@ -334,7 +339,7 @@ impl Worker {
             }
             match outcome {
                 Ok(some) => answers.extend(some),
-                // Whose fault it is shows when each runs on its own.
+                // Running each call alone shows which one is at fault.
                 Err(_) if group.len() > 1 => return Group::Apart,
                 Err(detail) => answers.push(raised(&list[0], detail)),
             }
@@ -352,7 +357,7 @@ impl Worker {
         }
     }
 
-    /// Runs one list and answers its operations; an error is what the list itself raised.
+    /// Runs one list and returns the replies of its operations. An error is one that the list itself raised.
     fn run_list(&self, session: &mut Session<'_>, operations: &[Pending]) -> Result<Vec<Answer>, String> {
         let now_us = self.options.clock.now_us();
         let call = |pending: &Pending| Call {
@@ -379,7 +384,7 @@ impl Worker {
     }
 }
 
-/// A group as lists of the size a store takes.
+/// Splits a group into lists of the size that a store takes.
 fn lists(group: &[Pending]) -> Vec<&[Pending]> {
     let (mut lists, mut from, mut bytes, mut weight) = (Vec::new(), 0, 0, 0);
     for (at, pending) in group.iter().enumerate() {
@@ -399,7 +404,7 @@ fn raised(pending: &Pending, detail: String) -> Answer {
     Err(HostError::Raised { function: pending.invocation.function.to_owned(), detail })
 }
 
-/// What the operation answered, and what the store has to say about it.
+/// The reply of the operation, together with the store's remark.
 fn answer(pending: &Pending, bytes: Vec<u8>, remark: Option<Remark>) -> Answer {
     match (list::Answer::read(bytes), remark) {
         (_, Some(Remark::Broke(rule))) => raised(pending, rule),

@@ -1,18 +1,18 @@
-//! Reads the URL that says where the store is.
+//! Parses the URL of a store.
 
 use std::time::Duration;
 
 use redis::io::tcp::TcpSettings;
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion};
 
-/// Where a store is, and how to log in.
+/// The address of a store, and its login.
 #[derive(Clone, Debug)]
 pub(crate) struct Address {
     /// True when the URL names a cluster.
     pub(crate) cluster: bool,
-    /// The server, or the cluster's nodes to ask first.
+    /// The server, or the cluster nodes to ask first.
     pub(crate) seeds: Vec<Endpoint>,
-    /// User, password, database and TLS, whatever the node.
+    /// User, password, database and TLS, the same for every node.
     template: ConnectionInfo,
 }
 
@@ -30,7 +30,7 @@ impl std::fmt::Display for Endpoint {
 }
 
 impl Address {
-    /// Parses a URL; the error never repeats a password.
+    /// Parses a URL. The error never contains a password.
     pub(crate) fn parse(url: &str) -> Result<Address, String> {
         const FORMS: &str = "valkey://HOST:PORT, valkeys://HOST:PORT or valkey-cluster://HOST:PORT,HOST:PORT";
         let (scheme, rest) = url.split_once("://").ok_or_else(|| format!("the store's URL must look like {FORMS}"))?;
@@ -39,7 +39,7 @@ impl Address {
             "valkeys" | "rediss" => (false, true),
             "valkey-cluster" | "redis-cluster" => (true, false),
             "valkeys-cluster" | "rediss-cluster" => (true, true),
-            other => return Err(format!("{other}:// names no store; use {FORMS}")),
+            other => return Err(format!("{other}:// is not a kind of store; use {FORMS}")),
         };
         if tls && !cfg!(feature = "tls") {
             return Err(format!("{scheme}:// needs a build with the feature `tls`"));
@@ -65,11 +65,11 @@ impl Address {
             seeds.push(endpoint(info.addr()).ok_or_else(|| format!("{host:?} is not HOST:PORT"))?);
             template.get_or_insert(info);
         }
-        let template = template.ok_or_else(|| format!("the store's URL names no host; use {FORMS}"))?;
+        let template = template.ok_or_else(|| format!("the store's URL has no host; use {FORMS}"))?;
         Ok(Address { cluster, seeds, template })
     }
 
-    /// How to connect to one node. RESP3 is what carries pushes beside replies.
+    /// How to connect to one node. RESP3 allows pushes beside replies.
     pub(crate) fn info(&self, endpoint: &Endpoint, protocol: ProtocolVersion) -> ConnectionInfo {
         let (host, port) = (endpoint.host.clone(), endpoint.port);
         let addr = match self.template.addr() {
@@ -78,7 +78,7 @@ impl Address {
             }
             _ => ConnectionAddr::Tcp(host, port),
         };
-        // The kernel notices a dead peer; the host itself stays silent when idle.
+        // The kernel notices a dead peer. The host itself sends nothing when idle.
         let keepalive = redis::io::tcp::socket2::TcpKeepalive::new()
             .with_time(Duration::from_secs(10))
             .with_interval(Duration::from_secs(5))

@@ -1,4 +1,4 @@
-//! Growing pauses between repetitions, spread so that callers do not come back together.
+//! Growing pauses between retries, randomised so that callers do not retry at the same time.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use rand::Rng;
 const FIRST_MS: u64 = 10;
 const LAST_MS: u64 = 200;
 
-/// The pauses of one call: 5 to 10 ms first, 100 to 200 ms in the end.
+/// The pauses of one call: 5 to 10 ms at first, 100 to 200 ms at the end.
 pub(crate) struct Backoff {
     ceiling_ms: u64,
 }

@@ -10,7 +10,7 @@ use crate::fault::Fault;
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(2);
 
-/// Knows how to log in anywhere in the store.
+/// Opens connections to any node, with the store's login.
 #[derive(Clone, Debug)]
 pub(crate) struct Connector {
     pub(crate) address: Address,
@@ -20,18 +20,18 @@ pub(crate) struct Connector {
 
 impl Connector {
     pub(crate) fn new(address: Address, root_certificate: Option<Vec<u8>>) -> Connector {
-        // Another part of the process may have installed a provider: then that one is used.
+        // Another part of the process may have installed a provider; then that one is used.
         #[cfg(feature = "tls")]
         let _ = rustls::crypto::ring::default_provider().install_default();
         Connector { address, root_certificate }
     }
 
-    /// A connection for calls; replies come in order, many may be under way.
+    /// A connection for calls. Replies come in order, and many calls can be in flight.
     pub(crate) async fn open(&self, endpoint: &Endpoint) -> Result<MultiplexedConnection, Fault> {
         self.connect(endpoint, ProtocolVersion::RESP2, self.config()).await
     }
 
-    /// A connection for subscriptions, whose pushes go to `pushes`.
+    /// A connection for subscriptions; its pushes go to `pushes`.
     pub(crate) async fn listen(
         &self,
         endpoint: &Endpoint,
@@ -40,7 +40,7 @@ impl Connector {
         self.connect(endpoint, ProtocolVersion::RESP3, self.config().set_push_sender(pushes)).await
     }
 
-    /// Time limits belong to the caller, who knows what it sent.
+    /// No time limits here: the caller sets them, because it knows the call.
     fn config(&self) -> AsyncConnectionConfig {
         AsyncConnectionConfig::new().set_connection_timeout(Some(CONNECT_LIMIT)).set_response_timeout(None)
     }
@@ -55,7 +55,7 @@ impl Connector {
             let client = self.client(endpoint, protocol)?;
             client.get_multiplexed_async_connection_with_config(&config).await
         };
-        // The handshake is not part of the client's own limit.
+        // The client's own limit does not cover the handshake.
         match tokio::time::timeout(CONNECT_LIMIT, opened).await {
             Ok(Ok(connection)) => Ok(connection),
             Ok(Err(error)) => Err(named(endpoint, Fault::of_client(&error))),
@@ -74,7 +74,7 @@ impl Connector {
     }
 }
 
-/// The fault with the node that caused it.
+/// Adds the node to the fault's text.
 fn named(endpoint: &Endpoint, fault: Fault) -> Fault {
     match fault {
         Fault::Lost(detail) => Fault::Lost(format!("{endpoint}: {detail}")),

@@ -1,4 +1,4 @@
-//! What an answer promises, given what the server writes down and when.
+//! What a reply guarantees, given what the server writes to disk and when.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use redis::{Cmd, Value};
 
-/// What a caller can rely on once a call is answered.
+/// What a caller can rely on after the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Durability {
     /// The write is on the primary's disk.
@@ -37,26 +37,26 @@ impl FromStr for Durability {
         [Durability::Fsync, Durability::Replicated, Durability::Relaxed, Durability::None]
             .into_iter()
             .find(|durability| durability.to_string() == text)
-            .ok_or_else(|| format!("{text:?} is no durability: use fsync, replicated, relaxed or none"))
+            .ok_or_else(|| format!("{text:?} is not a durability: use fsync, replicated, relaxed or none"))
     }
 }
 
-/// What a server writes down; the order is from least to most.
+/// What a server writes to disk, in order from least to most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Aof {
     Off,
-    /// Flushed when the kernel likes.
+    /// Flushed when the kernel decides.
     KernelFlush,
     EverySecond,
     Always,
 }
 
-/// What the host asks of the server after each write.
+/// The confirmation that the host requests after each write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Confirmation {
-    /// The primary flushed its log.
+    /// The primary has flushed its log.
     Flushed,
-    /// One replica has it.
+    /// One replica has the write.
     Replicated,
 }
 
@@ -69,7 +69,7 @@ impl Confirmation {
         }
     }
 
-    /// Ok when the reply says that it happened.
+    /// Returns `Ok` if the reply confirms the write.
     pub(crate) fn check(self, reply: &Value) -> Result<(), String> {
         match (self, reply) {
             (Confirmation::Flushed, Value::Array(counts)) => match counts.first() {
@@ -92,10 +92,10 @@ pub(crate) struct Promise {
     pub(crate) warning: Option<&'static str>,
 }
 
-/// What the servers of the store can do, the weakest of them deciding.
+/// The abilities of the store's servers; the weakest server decides.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Capability {
-    /// Absent when the server does not let us read its configuration.
+    /// `None` if the server does not allow reading its configuration.
     pub(crate) aof: Option<Aof>,
     pub(crate) waitaof: bool,
     pub(crate) replicas: u64,
@@ -104,7 +104,7 @@ pub(crate) struct Capability {
 const TWO_SECONDS: &str = "up to 2 s of acknowledged writes when the server or its machine dies";
 
 impl Promise {
-    /// What can be promised for this request, or why it cannot.
+    /// The durability that can be promised for this request, or why none can.
     pub(crate) fn decide(requested: Option<Durability>, server: Capability) -> Result<Promise, String> {
         let plain = |durability, loss_window| Promise { durability, confirmation: None, loss_window, warning: None };
         let aof = match server.aof {

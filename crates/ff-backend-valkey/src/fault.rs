@@ -1,4 +1,4 @@
-//! What a failed attempt means: try again, load the library, or give up and say why.
+//! How to react to a failed attempt: retry, load the library, or give up with a reason.
 
 use ff_script::HostError;
 use redis::{ErrorKind, RedisError};
@@ -6,27 +6,27 @@ use redis::{ErrorKind, RedisError};
 /// Why one attempt at one node failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// The connection is gone or silent; the attempt may have happened.
+    /// The connection is lost or silent. The attempt may have been executed.
     Lost(String),
-    /// The node cannot serve the call now, or another node should.
+    /// This node cannot serve the call now, or another node must serve it.
     Elsewhere(String),
     /// The node has no such function.
     NoFunction,
     /// The store has no room.
     Full(String),
-    /// The store will not serve us until someone changes something.
+    /// The store refuses this program until its setup changes.
     Refused(String),
     /// The function raised.
     Raised(String),
-    /// The store answered something that is not a reply.
+    /// The store returned something that is not a valid reply.
     Corrupt(String),
 }
 
-/// What a server says when the same call may succeed a little later or at another node.
+/// Error codes after which the same call may succeed a little later or at another node.
 const PASSING: [&str; 10] =
     ["TRYAGAIN", "ASK", "MOVED", "CLUSTERDOWN", "LOADING", "READONLY", "BUSY", "MASTERDOWN", "NOREPLICAS", "UNBLOCKED"];
 
-/// What a raise says when the server refused an inner command for one of those reasons: the code is lost on the way.
+/// Texts of a raise that mean the same: inside a function, the code of a refused command is lost.
 const PASSING_INSIDE: [&str; 3] = [
     "undeclared keys were accessed during rehashing of the slot",
     "Script attempted to access a non local key in a cluster node",
@@ -34,16 +34,16 @@ const PASSING_INSIDE: [&str; 3] = [
 ];
 
 impl Fault {
-    /// The meaning of an error reply.
+    /// Classifies an error reply.
     pub(crate) fn of_reply(code: &str, detail: &str) -> Fault {
         let text = format!("{code} {detail}");
         if code == "ERR" && detail == "Function not found" {
             return Fault::NoFunction;
         }
-        // A raise names the function: the word of an inner command's error can then stand anywhere in the text.
+        // A raise contains the function's name, so a code in its text may belong to an inner command.
         let raised = detail.contains("script: ");
         let passing = PASSING.contains(&code)
-            // A confirmation that met a primary just demoted.
+            // A confirmation reached a primary that was just demoted.
             || detail.contains("cannot be used with replica instances")
             || raised
                 && (PASSING_INSIDE.iter().any(|phrase| detail.contains(phrase))
@@ -59,13 +59,13 @@ impl Fault {
             _ if raised && has_word(detail, "OOM") => Fault::Full(text),
             _ if raised && detail.contains("ACL failure") => Fault::Refused(text),
             _ if detail.starts_with("unknown command") => {
-                Fault::Refused(format!("{text}; Valkey 7.2 or Redis 7.0 at least is needed"))
+                Fault::Refused(format!("{text}; at least Valkey 7.2 or Redis 7.0 is needed"))
             }
             _ => Fault::Raised(text),
         }
     }
 
-    /// The meaning of what an operation of a list raised.
+    /// Classifies what an operation of a list raised.
     pub(crate) fn of_raise(text: String) -> Fault {
         match Fault::of_reply("ERR", &format!("{text} script: ")) {
             Fault::Raised(_) => Fault::Raised(text),
@@ -74,7 +74,7 @@ impl Fault {
         }
     }
 
-    /// The meaning of an error of the client: no connection, a broken one, refused credentials.
+    /// Classifies an error of the client: no connection, a lost one, wrong credentials.
     pub(crate) fn of_client(error: &RedisError) -> Fault {
         let text = error.to_string();
         match error.kind() {
@@ -87,12 +87,12 @@ impl Fault {
         }
     }
 
-    /// True when the server is a replica, perhaps since a moment ago.
+    /// True if the server is a replica, perhaps only since a moment ago.
     pub(crate) fn is_read_only(&self) -> bool {
         matches!(self, Fault::Elsewhere(detail) if detail.starts_with("READONLY"))
     }
 
-    /// The error to give a caller for whom no repetition is left.
+    /// The error for a caller after the last retry.
     pub(crate) fn into_error(self, function: &str) -> HostError {
         match self {
             Fault::Lost(detail) | Fault::Elsewhere(detail) => HostError::Unavailable { detail },

@@ -1,5 +1,5 @@
-//! Operations that wait for the store share its calls: an idle store gets a list of one at once, and what comes while as many lists
-//! are out as may be goes together in the next.
+//! Concurrent operations share calls of the store. An idle store gets a list of one at once. While the maximum number
+//! of lists is in flight, new operations wait and leave together in the next list.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,23 +10,23 @@ use ff_script::list::{Class, LIST_BYTES_MAX, LIST_MAX};
 use ff_script::{HostError, Invocation, Route};
 use tokio::sync::oneshot;
 
-/// Lists that are out at once, and the most when the way to the store is long.
+/// Lists in flight at once over a short distance; a long round trip allows more.
 pub(crate) const OUT: usize = 2;
 const OUT_MAX: usize = 16;
-/// How much longer the way may be before one more list is sent along it.
+/// One more list may be in flight for each of these in the round trip.
 const WAY_PER_LIST: Duration = Duration::from_micros(400);
-/// The part of a list that is kept for each kind of work that waits, and the most that background work takes.
+/// The part of a list that is reserved for each waiting kind of work. Background work never gets more.
 const SHARE: usize = LIST_MAX / 4;
-/// How many lists go before an operation that is heavier than its share.
+/// How many lists may leave before an operation that is heavier than its share.
 const PASSED_OVER_MAX: usize = 3;
-/// What may wait for one place; beyond it the store counts as unavailable.
+/// The most bytes that may wait for one place. Beyond it the store counts as unavailable.
 const WAITING_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// An operation that waits for its answer.
+/// An operation that waits for its reply.
 pub(crate) struct Job {
     pub invocation: Invocation,
     pub class: Class,
-    /// It goes before what does not end work.
+    /// Whether it goes before work that ends nothing.
     pub goes_first: bool,
     pub queued: Instant,
     answer: oneshot::Sender<Answer>,
@@ -47,19 +47,20 @@ impl Job {
     }
 
     pub(crate) fn answer(self, answer: Answer) {
-        // A caller that has gone needs no answer.
+        // A caller that has gone needs no reply.
         let _ = self.answer.send(answer);
     }
 }
 
-/// Which lists share a line: on a cluster those of one partition, elsewhere all. Reads have a line of their own.
+/// Operations with the same place share a queue: on a cluster those of one partition, elsewhere all. Reads have their
+/// own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Place {
     pub route: Option<Route>,
     pub reads: bool,
 }
 
-/// What waits at a place. Ends go first, but none of the three keeps the others waiting for good.
+/// The operations waiting at a place. Ends go first, but none of the three queues blocks the others for ever.
 #[derive(Default)]
 struct Line {
     ends: VecDeque<Job>,
@@ -67,7 +68,7 @@ struct Line {
     background: VecDeque<Job>,
     bytes: usize,
     out: usize,
-    /// Lists that went while an operation heavier than a share waited.
+    /// Lists that left while an operation heavier than its share waited.
     passed_over: usize,
 }
 
@@ -88,10 +89,12 @@ impl Line {
         queue.push_back(job);
     }
 
-    /// The next list. What waits longer than the deadline is answered instead of sent, and callers that have gone are left out.
+    /// The next list. Operations that waited beyond the deadline fail without being sent. Operations whose caller has
+    /// gone are dropped.
     fn next(&mut self, deadline: Duration) -> Vec<Job> {
         let mut filling = Filling::default();
-        // An operation heavier than its share fits into no list that has begun: it goes alone once it was passed over often enough.
+        // An operation heavier than its share does not fit into a started list. After enough lists have passed it, it
+        // goes alone.
         let is_heavy = |queue: &VecDeque<Job>| queue.front().is_some_and(|job| job.invocation.terms.weight > SHARE);
         if is_heavy(&self.others) || is_heavy(&self.background) {
             self.passed_over += 1;
@@ -110,13 +113,13 @@ impl Line {
         ] {
             self.bytes -= filling.take_from(queue, weight_max, deadline);
         }
-        // The writes of one partition go to the store together.
+        // The writes of one partition are flushed together.
         filling.jobs.sort_by_key(|job| job.invocation.route);
         filling.jobs
     }
 }
 
-/// The weight that a list keeps for what waits in this queue: a share at most.
+/// The weight that a list reserves for this queue: one share at most.
 fn kept_for(queue: &VecDeque<Job>) -> usize {
     let mut kept = 0;
     for job in queue {
@@ -129,7 +132,7 @@ fn kept_for(queue: &VecDeque<Job>) -> usize {
     kept
 }
 
-/// A list that is being put together.
+/// A list under construction.
 #[derive(Default)]
 struct Filling {
     jobs: Vec<Job>,
@@ -138,10 +141,11 @@ struct Filling {
 }
 
 impl Filling {
-    /// Takes jobs from a queue until the list weighs this much; one always fits into an empty list. Returns the bytes that left the queue.
+    /// Takes jobs from a queue up to this weight. One job always fits into an empty list. Returns the bytes removed
+    /// from the queue.
     fn take_from(&mut self, queue: &mut VecDeque<Job>, weight_max: usize, deadline: Duration) -> usize {
         let mut taken = 0;
-        // Beside other work, background work takes its share and no more, whatever room is left.
+        // Beside other work, background work gets only its share, even if space is left.
         let mut share = if self.jobs.is_empty() { LIST_MAX } else { SHARE };
         while let Some(next) = queue.front() {
             let (size, weight) = (next.invocation.args.len(), next.invocation.terms.weight);
@@ -158,7 +162,7 @@ impl Filling {
                 continue;
             }
             if is_late {
-                let detail = format!("waited {} ms for a place in a call", job.queued.elapsed().as_millis());
+                let detail = format!("waited {} ms and was not sent", job.queued.elapsed().as_millis());
                 job.answer(Err(HostError::Unavailable { detail }));
                 continue;
             }
@@ -171,16 +175,16 @@ impl Filling {
     }
 }
 
-/// The lines of a store.
+/// The queues of a store.
 pub(crate) struct Gather {
     lines: Mutex<HashMap<Place, Line>>,
-    /// The way to the store and back, in microseconds: the shortest seen, forgotten slowly.
+    /// The round trip to the store in microseconds: the shortest one seen, forgotten slowly.
     way: AtomicU64,
     out: usize,
 }
 
 impl Gather {
-    /// `out` lists of a line may be out at once, and more on a long way.
+    /// Allows `out` lists of a place in flight at once, and more for a long round trip.
     pub(crate) fn new(out: usize) -> Gather {
         Gather { lines: Mutex::default(), way: AtomicU64::new(0), out }
     }
@@ -189,7 +193,7 @@ impl Gather {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts jobs in their lines. Returns the places that need one more carrier.
+    /// Queues jobs. Returns the places that need one more carrier.
     pub(crate) fn queue(&self, jobs: impl IntoIterator<Item = (Place, Job)>) -> Vec<Place> {
         let out_max = self.out_max();
         let mut begin = Vec::new();
@@ -211,7 +215,7 @@ impl Gather {
         begin
     }
 
-    /// The next lists of a line; none ends the carrying.
+    /// The next lists of a place. `None` ends the carrier.
     pub(crate) fn next(&self, place: Place, lists_max: usize, deadline: Duration) -> Vec<Vec<Job>> {
         let mut lines = self.lines();
         let Some(line) = lines.get_mut(&place) else {
@@ -228,14 +232,14 @@ impl Gather {
         lists
     }
 
-    /// A carrier went down with its list: the next operation of the line begins another one.
+    /// A carrier ended early with its list: the next operation of the place starts another one.
     pub(crate) fn lost(&self, place: Place) {
         if let Some(line) = self.lines().get_mut(&place) {
             line.out -= 1;
         }
     }
 
-    /// A list came back after this long.
+    /// Records the time that a list took.
     pub(crate) fn took(&self, time: Duration) {
         let time = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         let shortest = self.way.load(Ordering::Relaxed);
@@ -243,7 +247,7 @@ impl Gather {
         self.way.store(way, Ordering::Relaxed);
     }
 
-    /// How many lists of a line may be out: more, the longer the way is.
+    /// How many lists of a place may be in flight; a longer round trip allows more.
     fn out_max(&self) -> usize {
         let longer = Duration::from_micros(self.way.load(Ordering::Relaxed)).as_micros() / WAY_PER_LIST.as_micros();
         (self.out + usize::try_from(longer).unwrap_or(OUT_MAX)).min(OUT_MAX)
@@ -288,7 +292,7 @@ mod tests {
         let (jobs, answers): (Vec<_>, Vec<_>) = waiting.into_iter().unzip();
         assert_eq!(gather.queue(jobs.into_iter().map(|job| (PLACE, job))), [], "no third one");
         drop(answers.into_iter().take(3).collect::<Vec<_>>());
-        // The other receivers were dropped too: every caller has gone.
+        // The other receivers were dropped too, so every caller has gone.
         assert!(gather.next(PLACE, 1, SOON).is_empty());
     }
 

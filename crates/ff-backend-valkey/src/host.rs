@@ -1,4 +1,5 @@
-//! The host itself: sends lists of calls to the right primary and repeats them until they are answered or time is up.
+//! The host itself. It sends lists of calls to the right primary, and retries them until they get a reply or the time
+//! is up.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,20 +25,20 @@ use crate::patience::{gave_up, patiently};
 use crate::topology::Topology;
 use crate::wake::Wakes;
 
-/// Lists that share one confirmation: it comes once a second at worst, so more have to go along.
+/// Lists that share one confirmation. In the worst case one confirmation comes per second, so many lists must share it.
 const LISTS_CONFIRMED: usize = 64;
-/// Lists that are out at once where each waits for a confirmation: one for each connection that can wait for it.
+/// Lists in flight at once if each waits for a confirmation: one for each connection that can wait.
 const OUT_CONFIRMED: usize = crate::lane::LANES;
-/// How long a confirmed call may take beyond its limit: a flush comes once a second.
+/// How long a confirmed call may take beyond its limit, because a flush comes once a second.
 const CONFIRM_SLACK: Duration = Duration::from_secs(5);
 
-/// Runs the library on Valkey or Redis; see the crate's documentation.
+/// Runs the library on Valkey or Redis; see the documentation of this crate.
 pub struct ValkeyHost {
     carrier: Arc<Carrier>,
     wakes: Wakes,
 }
 
-/// What carries lists to the store: it outlives the caller of any one operation.
+/// Carries lists to the store. It outlives the caller of any single operation.
 struct Carrier {
     options: Options,
     topology: Arc<Topology>,
@@ -57,8 +58,8 @@ impl fmt::Debug for ValkeyHost {
 impl ValkeyHost {
     /// Connects, checks version and durability of every primary, and loads the library where it is missing or older.
     ///
-    /// Repeats while the store is starting, until the deadline. Refuses a server that is too old, that would lose
-    /// more than the durability allows, or that has another library under the same number.
+    /// Retries until the deadline while the store is starting. Fails if a server is too old, would lose more than the
+    /// durability allows, or has another library under the same number.
     pub async fn connect(options: Options) -> Result<ValkeyHost, HostError> {
         let address = Address::parse(&options.url).map_err(|detail| HostError::Refused { detail })?;
         let connector = Connector::new(address, options.root_certificate.clone());
@@ -88,7 +89,8 @@ impl ValkeyHost {
         Ok(ValkeyHost { carrier: Arc::new(carrier), wakes })
     }
 
-    /// Every key that starts with `ff:` and what it holds, for tests: not one moment of the store but many.
+    /// Every key that starts with `ff:` with its content, for tests. The keys are read one after the other, not at one
+    /// moment.
     pub async fn dump(&self) -> Result<ff_script::dump::Dump, HostError> {
         inspect::dump(&self.carrier.topology, self.carrier.options.deadline).await
     }
@@ -105,7 +107,7 @@ impl Carrier {
         outcome
     }
 
-    /// Health follows the last call that says something about it.
+    /// Updates the health: the last call that says something about it counts.
     fn note<T>(&self, outcome: &Result<T, HostError>) {
         match outcome {
             Ok(_) => self.healthy.store(true, Ordering::Relaxed),
@@ -114,7 +116,7 @@ impl Carrier {
         }
     }
 
-    /// Puts jobs in their lines and starts the carriers they need.
+    /// Queues jobs and starts the carriers they need.
     fn queue(self: &Arc<Self>, jobs: impl IntoIterator<Item = Job>) {
         let by_route = self.topology.is_cluster();
         let placed = jobs.into_iter().map(|job| {
@@ -126,7 +128,7 @@ impl Carrier {
         }
     }
 
-    /// Carries what waits at a place until nothing does.
+    /// Carries the lists of a place until its queue is empty.
     async fn carry(self: Arc<Self>, place: Place) {
         let confirm = if place.reads { None } else { self.promise.confirmation };
         let mut place_kept = PlaceKept { carrier: &self, place, done: false };
@@ -167,7 +169,7 @@ impl Carrier {
                 node.send_confirmed(command.clone(), confirmation, limit).await?
             }
         };
-        let unreadable = |value: &Value| Fault::Corrupt(format!("a list was answered with {value:?} instead of bytes"));
+        let unreadable = |value: &Value| Fault::Corrupt(format!("the reply to a list is {value:?} instead of bytes"));
         let Value::Array(values) = value else {
             return Err(unreadable(&value));
         };
@@ -178,7 +180,7 @@ impl Carrier {
         answers.collect()
     }
 
-    /// Repeats the list until each of its operations is answered, refused, or late.
+    /// Retries the list until each of its operations has a reply, a refusal, or no time left.
     async fn run_list(&self, mut jobs: Vec<Job>, confirm: Option<Confirmation>) {
         let mut backoff = Backoff::new();
         let mut kept = 0;
@@ -197,21 +199,21 @@ impl Carrier {
             if fault == Fault::NoFunction
                 && let Some(node) = &node
             {
-                // Other nodes that lost it load it when they are called.
+                // Other nodes that lost the library load it when they are called.
                 let loaded = library::ensure(&self.topology, node, &self.options.library);
                 match tokio::time::timeout(left, loaded).await {
                     Ok(Ok(Ensured::Loaded)) => {
                         kept = 0;
                         continue;
                     }
-                    // Another caller loaded it, or it has no such operation: a few more looks tell.
+                    // Another caller loaded it, or it lacks this operation; a few more checks tell.
                     Ok(Ok(Ensured::Kept)) if kept < 3 => {
                         kept += 1;
                         continue;
                     }
                     Ok(Ok(Ensured::Kept)) => return self.fail(jobs, &fault),
                     Ok(Err(worse)) => fault = worse,
-                    Err(_) => fault = Fault::Lost(format!("{} did not take the library in time", node.endpoint)),
+                    Err(_) => fault = Fault::Lost(format!("{} did not load the library in time", node.endpoint)),
                 }
             }
             if !matches!(fault, Fault::Lost(_) | Fault::Elsewhere(_)) {
@@ -226,7 +228,7 @@ impl Carrier {
             if fault.is_read_only()
                 && let Some(node) = &node
             {
-                // A name may lead to another server by now.
+                // The name may now resolve to another server.
                 node.reconnect();
             }
             tokio::time::sleep(pause).await;
@@ -234,7 +236,7 @@ impl Carrier {
             if let Ok(Err(refusal @ Fault::Refused(_))) = refreshed {
                 return self.fail(jobs, &refusal);
             }
-            // The list is repeated without callers that have gone.
+            // The list is retried without callers that have gone.
             jobs.retain(|job| !job.is_left());
         }
     }
@@ -255,15 +257,15 @@ impl Carrier {
         command
     }
 
-    /// Answers the jobs that can be answered and keeps the others, which are sent again: after a pause when it returns a fault, else
-    /// at once.
+    /// Replies to the jobs that are done, and keeps the others for a retry. If it returns a fault, the retry comes
+    /// after a pause, otherwise at once.
     fn answer(&self, jobs: &mut Vec<Job>, outcome: Result<Vec<list::Answer>, Fault>) -> Option<Fault> {
         let answers = match outcome {
             Ok(answers) if answers.len() == jobs.len() => answers,
             Ok(answers) => {
-                return Some(Fault::Corrupt(format!("{} answers to {} operations", answers.len(), jobs.len())));
+                return Some(Fault::Corrupt(format!("{} replies to {} operations", answers.len(), jobs.len())));
             }
-            // Nothing of the list ran. What ends work goes again in a list that a full store takes.
+            // None of the list ran. Operations that end work are retried in a list that a full store accepts.
             Err(Fault::Full(detail)) if is_mixed(jobs) => {
                 let (wait, go_on): (Vec<Job>, Vec<Job>) = jobs.drain(..).partition(|job| job.class == Class::Run);
                 self.fail(wait, &Fault::Full(detail));
@@ -303,7 +305,7 @@ impl Carrier {
         }
     }
 
-    /// Fails the jobs whose deadline comes before the pause is over; returns the others.
+    /// Fails the jobs whose deadline comes before the end of the pause. Returns the others.
     fn give_up_late(&self, jobs: Vec<Job>, fault: &Fault, pause: Duration) -> Vec<Job> {
         let (late, rest): (Vec<Job>, Vec<Job>) =
             jobs.into_iter().partition(|job| job.queued.elapsed() + pause >= self.options.deadline);
@@ -316,11 +318,11 @@ impl Carrier {
     }
 }
 
-/// Frees the carrier's place when its task ends early, by a panic or with its runtime.
+/// Frees the carrier's place if its task ends early, by a panic or with its runtime.
 struct PlaceKept<'a> {
     carrier: &'a Carrier,
     place: Place,
-    /// The line was empty, and the place is free already.
+    /// The queue was empty, and the place is already free.
     done: bool,
 }
 
@@ -332,7 +334,7 @@ impl Drop for PlaceKept<'_> {
     }
 }
 
-/// True when some of them are refused by a full store and others are not.
+/// True if a full store refuses some of them and not others.
 fn is_mixed(jobs: &[Job]) -> bool {
     let runs = jobs.iter().filter(|job| job.class == Class::Run).count();
     (1..jobs.len()).contains(&runs)
@@ -347,7 +349,7 @@ impl Contents for ValkeyHost {
     }
 
     async fn write_keys(&self, keys: Vec<(Vec<u8>, Content)>) -> Result<(), HostError> {
-        // Not repeated: whether a stream has taken an entry is not known after a lost answer.
+        // Not retried: after a lost reply it is unknown whether a stream has taken an entry.
         let written = inspect::load(&self.carrier.topology, &keys).await.map_err(|fault| fault.into_error("import"));
         self.carrier.note(&written);
         written
@@ -377,7 +379,7 @@ impl Host for ValkeyHost {
                 answered
             }));
         }
-        // What came together keeps its order.
+        // Operations sent together keep their order.
         if jobs.iter().any(|job| job.class != Class::End) {
             jobs.iter_mut().for_each(|job| job.goes_first = false);
         }
@@ -422,7 +424,7 @@ impl Host for ValkeyHost {
             durability: self.carrier.promise.durability.to_string(),
             loss_window: self.carrier.promise.loss_window.to_owned(),
             healthy: self.carrier.healthy.load(Ordering::Relaxed),
-            // Valkey frees memory by itself as work ends; what does not fit is refused call by call.
+            // Valkey frees memory by itself as work ends. Calls that do not fit fail one by one.
             full: false,
         }
     }

@@ -1,4 +1,4 @@
-//! Looks at the store from outside the library: versions, configuration, keys, counters.
+//! Reads the store without the library: versions, configuration, keys, counters.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::version::Version;
 
 const LIMIT: Duration = Duration::from_secs(3);
 const AT_ONCE: usize = 32;
-/// How many pieces of a key one command reads: what a key holds has no bound, what a command takes has one.
+/// How many elements of a key one command reads, because the content of a key has no bound.
 const PIECES: usize = 512;
 
 async fn ask<T: FromRedisValue>(node: &Node, command: &Cmd) -> Result<T, Fault> {
@@ -35,13 +35,13 @@ fn info_field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
     info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
 }
 
-/// What the weakest primary can do; refuses one that is too old or of the other kind than the URL says.
+/// The abilities of the weakest primary. Fails if a primary is too old, or if the URL names the wrong kind of store.
 pub(crate) async fn capability(topology: &Topology) -> Result<Capability, Fault> {
     let mut weakest = Capability { aof: Some(Aof::Always), waitaof: true, replicas: u64::MAX };
     for node in topology.map().primaries.values() {
         let server = info(node, "server").await?;
         let version = Version::of_info(&server)
-            .ok_or_else(|| Fault::Refused(format!("{} does not tell its version", node.endpoint)))?;
+            .ok_or_else(|| Fault::Refused(format!("{} does not report its version", node.endpoint)))?;
         if let Some(refusal) = version.refusal() {
             return Err(Fault::Refused(format!("{}: {refusal}", node.endpoint)));
         }
@@ -67,7 +67,7 @@ pub(crate) async fn capability(topology: &Topology) -> Result<Capability, Fault>
     Ok(weakest)
 }
 
-/// What a node writes down; nothing when it does not tell.
+/// What a node writes to disk; `None` if it does not tell.
 async fn aof(node: &Node) -> Result<Option<Aof>, Fault> {
     let mut settings = BTreeMap::new();
     for name in ["appendonly", "appendfsync"] {
@@ -75,7 +75,7 @@ async fn aof(node: &Node) -> Result<Option<Aof>, Fault> {
             ask(node, redis::cmd("CONFIG").arg("GET").arg(name)).await;
         match answer {
             Ok(setting) => settings.extend(setting),
-            // No permission, or a service that took the command away.
+            // No permission, or a service that disabled the command.
             Err(Fault::Refused(_) | Fault::Raised(_)) => return Ok(None),
             Err(fault) => return Err(fault),
         }
@@ -90,19 +90,20 @@ async fn aof(node: &Node) -> Result<Option<Aof>, Fault> {
     })
 }
 
-/// The commands processed by all primaries, inner ones included.
+/// The number of commands processed by all primaries, including inner ones.
 pub(crate) async fn commands(topology: &Topology) -> Result<u64, Fault> {
     topology.refresh().await?;
     let mut sum = 0;
     for node in topology.map().primaries.values() {
         let stats = info(node, "stats").await?;
         let count = info_field(&stats, "total_commands_processed").and_then(|count| count.parse::<u64>().ok());
-        sum += count.ok_or_else(|| Fault::Corrupt(format!("{} does not count its commands", node.endpoint)))?;
+        sum +=
+            count.ok_or_else(|| Fault::Corrupt(format!("{} does not report its number of commands", node.endpoint)))?;
     }
     Ok(sum)
 }
 
-/// One page of keys; primaries come in the order of their addresses.
+/// One page of keys. Primaries are read in the order of their addresses.
 pub(crate) async fn scan(topology: &Topology, cursor: ScanCursor, limit: usize) -> Result<ScanPage, Fault> {
     let (node, position) = match cursor {
         ScanCursor::End => {
@@ -115,7 +116,7 @@ pub(crate) async fn scan(topology: &Topology, cursor: ScanCursor, limit: usize) 
         ScanCursor::After(bytes) => {
             let (endpoint, position) = read_cursor(&bytes)
                 .ok_or_else(|| Fault::Corrupt(format!("not a scan cursor: {}", String::from_utf8_lossy(&bytes))))?;
-            // A primary that is gone has nothing left to show: go on with the one after it.
+            // A primary that is gone has no more keys to show, so the next one follows.
             let map = topology.map();
             match map.primaries.get(&endpoint) {
                 Some(node) => (Some(Arc::clone(node)), position),
@@ -150,7 +151,7 @@ fn read_cursor(bytes: &[u8]) -> Option<(Endpoint, u64)> {
     Some((Endpoint { host: host.to_owned(), port: port.parse().ok()? }, position.parse().ok()?))
 }
 
-/// What these keys hold. Each command has the patience to itself.
+/// The content of these keys. Each command has the full time limit.
 pub(crate) async fn contents(
     topology: &Topology,
     keys: &[Vec<u8>],
@@ -165,7 +166,7 @@ fn stream_id(text: &str) -> Result<(u64, u64), HostError> {
     id.ok_or_else(|| Fault::Corrupt(format!("{text} is not a stream id")).into_error("export"))
 }
 
-/// Makes keys hold this; the commands of one key in order, keys beside each other.
+/// Writes the content of keys. The commands of one key are sent in order; several keys are written concurrently.
 pub(crate) async fn load(topology: &Topology, keys: &[(Vec<u8>, Content)]) -> Result<(), Fault> {
     let writing: Vec<_> = keys.iter().map(|(key, content)| load_key(topology, key, content)).collect();
     futures::stream::iter(writing).buffer_unordered(AT_ONCE).try_collect().await
@@ -183,7 +184,7 @@ async fn load_key(topology: &Topology, key: &[u8], content: &Content) -> Result<
     Ok(())
 }
 
-/// Makes keys hold nothing.
+/// Removes keys.
 pub(crate) async fn remove(topology: &Topology, keys: &[Vec<u8>]) -> Result<(), Fault> {
     let removing = keys.iter().map(|key| async move {
         let node = topology.node(key).ok_or_else(|| Fault::Elsewhere("a key without a node".to_owned()))?;
@@ -192,7 +193,7 @@ pub(crate) async fn remove(topology: &Topology, keys: &[Vec<u8>]) -> Result<(), 
     futures::stream::iter(removing.collect::<Vec<_>>()).buffer_unordered(AT_ONCE).try_collect().await
 }
 
-/// Every key of the store that is ours, and what it holds.
+/// Every `ff:` key of the store with its content.
 pub(crate) async fn dump(topology: &Topology, patience: Duration) -> Result<Dump, HostError> {
     let mut dump = Dump::new();
     let mut cursor = ScanCursor::Start;
@@ -201,7 +202,7 @@ pub(crate) async fn dump(topology: &Topology, patience: Duration) -> Result<Dump
         for key in page.keys {
             if let Some(value) = (Key { topology, key: &key, patience }).read().await? {
                 let name = String::from_utf8(key)
-                    .map_err(|error| Fault::Corrupt(format!("a key is no text: {error}")).into_error("dump"))?;
+                    .map_err(|error| Fault::Corrupt(format!("a key is not text: {error}")).into_error("dump"))?;
                 dump.insert(name, value);
             }
         }
@@ -210,7 +211,7 @@ pub(crate) async fn dump(topology: &Topology, patience: Duration) -> Result<Dump
     Ok(dump)
 }
 
-/// A key that is read.
+/// The key being read.
 struct Key<'a> {
     topology: &'a Topology,
     key: &'a [u8],
@@ -218,7 +219,7 @@ struct Key<'a> {
 }
 
 impl Key<'_> {
-    /// One command to the node of the key.
+    /// Sends one command to the node of the key.
     async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, HostError> {
         patiently(self.patience, "read", || async {
             let node = self.topology.node(self.key);
@@ -263,7 +264,7 @@ impl Key<'_> {
         Ok(Some(value))
     }
 
-    /// Fields and values, or members and scores; a scan may show one twice.
+    /// Fields and values, or members and scores. A scan may return one twice.
     async fn scan<T: FromRedisValue>(&self, command: &str) -> Result<BTreeMap<Vec<u8>, T>, HostError> {
         let (mut all, mut cursor) = (BTreeMap::new(), 0_u64);
         loop {

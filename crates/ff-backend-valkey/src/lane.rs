@@ -1,4 +1,4 @@
-//! Connections whose calls are answered only once the server confirmed what they wrote.
+//! Connections on which calls get their reply only after the server confirmed their writes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::durability::Confirmation;
 use crate::fault::Fault;
 use crate::node::reply;
 
-/// A confirmation blocks its connection, so a few of them take turns.
+/// A confirmation blocks its connection, so a few connections take turns.
 pub(crate) const LANES: usize = 4;
 /// The most calls one confirmation covers.
 const BATCH: usize = 512;
@@ -25,17 +25,17 @@ struct Job {
     answer: oneshot::Sender<Result<Value, Fault>>,
 }
 
-/// The lanes of one node: a lane takes all calls that wait, sends them and one confirmation after them on its own
-/// connection, and answers when the confirmation came.
+/// The lanes of one node. A lane takes all waiting calls and sends them on its own connection, followed by one
+/// confirmation. It replies when the confirmation has arrived.
 ///
-/// **Invariant:** a call and its confirmation travel on the same connection, because the server confirms what the
-/// asking connection wrote.
+/// **Invariant:** a call and its confirmation use the same connection, because the server confirms the writes of the
+/// connection that asks.
 pub(crate) struct Lanes {
     jobs: mpsc::UnboundedSender<Job>,
 }
 
 impl Lanes {
-    /// Starts the lanes; they end when the value goes.
+    /// Starts the lanes. They end when this value is dropped.
     pub(crate) fn start(endpoint: Endpoint, connector: Connector, confirmation: Confirmation) -> Lanes {
         let (jobs, waiting) = mpsc::unbounded_channel();
         let waiting = Arc::new(Mutex::new(waiting));
@@ -76,14 +76,14 @@ impl Lane {
             if self.waiting.lock().await.recv_many(&mut jobs, BATCH).await == 0 {
                 return;
             }
-            // A caller that gave up must not have its call run by us later than it believes.
+            // Calls of callers that gave up are not sent, because they would run later than the caller believes.
             jobs.retain(|job| !job.answer.is_closed());
             if jobs.is_empty() {
                 continue;
             }
             match self.send(&jobs).await {
                 Ok(replies) => {
-                    // A name may lead to another server by now.
+                    // The name may now resolve to another server.
                     if replies.iter().any(|reply| matches!(reply, Err(fault) if fault.is_read_only())) {
                         self.connection = None;
                     }
@@ -101,7 +101,7 @@ impl Lane {
         }
     }
 
-    /// The replies of the jobs, all confirmed; or the fault that befell them together.
+    /// The replies of the jobs, all confirmed; or the fault that they share.
     async fn send(&mut self, jobs: &[Job]) -> Result<Vec<Result<Value, Fault>>, Fault> {
         let connection = match &mut self.connection {
             Some(connection) => connection,

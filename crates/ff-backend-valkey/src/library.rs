@@ -1,4 +1,4 @@
-//! Keeps the library loaded on every primary, never replacing a newer one.
+//! Keeps the library loaded on every primary, and never replaces a newer one.
 
 use std::time::Duration;
 
@@ -10,20 +10,20 @@ use crate::fault::Fault;
 use crate::node::{Node, reply};
 use crate::topology::{Map, Topology};
 
-/// The function every library answers with its number and hash.
+/// The function of every library that returns its number and hash.
 const PROBE: &str = "ff_library";
-/// How often a load is begun again because another process loads too.
+/// How often a load is retried because another process is loading too.
 const ROUNDS: usize = 20;
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// What a node has.
+/// The library that a node has.
 #[derive(Debug, PartialEq, Eq)]
 enum Loaded {
     Nothing,
     Library { number: u32, hash: String },
 }
 
-/// What to do about it.
+/// The next step for a node.
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
     Keep,
@@ -31,10 +31,10 @@ enum Step {
     Refuse(String),
 }
 
-/// What was done about it.
+/// The result for a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ensured {
-    /// The node had this library or a newer one, or serves no partition.
+    /// The node already had this library or a newer one, or serves no partition.
     Kept,
     /// The node has this library now.
     Loaded,
@@ -53,7 +53,7 @@ fn step(ours: &Library, loaded: &Loaded) -> Step {
     }
 }
 
-/// Refuses a store of another format, before its library is replaced by one that cannot read it.
+/// Refuses a store of another format, before this library could replace one that can read it.
 pub(crate) async fn refuse_format(topology: &Topology) -> Result<(), Fault> {
     let key = Route::Config.to_string();
     let Some(node) = topology.node(key.as_bytes()) else {
@@ -61,7 +61,7 @@ pub(crate) async fn refuse_format(topology: &Topology) -> Result<(), Fault> {
     };
     let value = node.send(redis::cmd("HMGET").arg(&key).arg("executions").arg("format"), LIMIT).await?;
     let Value::Array(values) = value else {
-        return Err(Fault::Corrupt(format!("HMGET answered {value:?}")));
+        return Err(Fault::Corrupt(format!("HMGET returned {value:?}")));
     };
     let named = [&b"executions"[..], b"format"].into_iter().zip(&values);
     let fields = named.filter_map(|(name, value)| match value {
@@ -74,7 +74,7 @@ pub(crate) async fn refuse_format(topology: &Topology) -> Result<(), Fault> {
     }
 }
 
-/// Loads the library on every primary that lacks it or has an older one.
+/// Loads the library on every primary that has none or an older one.
 pub(crate) async fn ensure_everywhere(topology: &Topology, library: &Library) -> Result<(), Fault> {
     for node in topology.map().primaries.values() {
         ensure(topology, node, library).await?;
@@ -84,10 +84,10 @@ pub(crate) async fn ensure_everywhere(topology: &Topology, library: &Library) ->
 
 /// Loads the library on one node unless it has this one or a newer one.
 ///
-/// **Invariant:** of two processes that load at the same time, the one with the higher number wins. The look and the
-/// load are one transaction, guarded by a key that only loaders touch and that does not outlive it.
+/// **Invariant:** of two processes that load at the same time, the one with the higher number wins. The check and the
+/// load are one transaction. It is guarded by a key that only loaders touch and that is deleted with the transaction.
 pub(crate) async fn ensure(topology: &Topology, node: &Node, library: &Library) -> Result<Ensured, Fault> {
-    // All loaders use the node's first partition; a node that serves none is never called.
+    // All loaders use the node's first partition. A node that serves none is never called.
     let Some(route) = first_route(&topology.map(), node) else {
         return Ok(Ensured::Kept);
     };
@@ -102,7 +102,7 @@ pub(crate) async fn ensure(topology: &Topology, node: &Node, library: &Library) 
     };
     match tokio::time::timeout(LIMIT, work).await {
         Ok(outcome) => outcome,
-        Err(_) => Err(Fault::Lost(format!("{} did not take the library within {LIMIT:?}", node.endpoint))),
+        Err(_) => Err(Fault::Lost(format!("{} did not load the library within {LIMIT:?}", node.endpoint))),
     }
 }
 
@@ -112,7 +112,7 @@ fn first_route(map: &Map, node: &Node) -> Option<String> {
         .find(|route| map.node(route.as_bytes()).is_some_and(|owner| owner.endpoint == node.endpoint))
 }
 
-/// One round; nothing when another loader was quicker.
+/// One try; `None` if another loader was faster.
 async fn ensure_once(
     connection: &mut MultiplexedConnection,
     route: &str,
@@ -152,11 +152,11 @@ async fn ensure_once(
             }
             Ok(Some(Ensured::Loaded))
         }
-        other => Err(Fault::Corrupt(format!("EXEC answered {other:?}"))),
+        other => Err(Fault::Corrupt(format!("EXEC returned {other:?}"))),
     }
 }
 
-/// A text the server will not load is ours to change, not a function that raised.
+/// A text that the server refuses to load is a defect of this program, not a raise.
 fn refused(library: &Library, fault: Fault) -> Fault {
     match fault {
         Fault::Raised(detail) => Fault::Refused(format!("cannot load library {}: {detail}", library.name)),
@@ -169,11 +169,11 @@ async fn probe(connection: &mut MultiplexedConnection, route: &str) -> Result<Lo
     let answer = send(connection, redis::cmd("FCALL_RO").arg(PROBE).arg(1).arg(route).arg(EMPTY_MAP)).await;
     let bytes = match answer {
         Ok(Value::BulkString(bytes)) => bytes,
-        Ok(other) => return Err(Fault::Corrupt(format!("{PROBE} answered {other:?}"))),
+        Ok(other) => return Err(Fault::Corrupt(format!("{PROBE} returned {other:?}"))),
         Err(Fault::NoFunction) => return Ok(Loaded::Nothing),
         Err(fault) => return Err(fault),
     };
-    identity(&bytes).ok_or_else(|| Fault::Corrupt(format!("{PROBE} answered {bytes:02x?}")))
+    identity(&bytes).ok_or_else(|| Fault::Corrupt(format!("{PROBE} returned {bytes:02x?}")))
 }
 
 fn identity(bytes: &[u8]) -> Option<Loaded> {

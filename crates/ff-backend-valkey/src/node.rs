@@ -1,4 +1,4 @@
-//! One server of the store: a shared connection that is opened on first use and again after a loss.
+//! One server of the store: a shared connection, opened on first use and again after a loss.
 
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -13,10 +13,11 @@ use crate::durability::Confirmation;
 use crate::fault::Fault;
 use crate::lane::Lanes;
 
-/// How long callers that waited for a failed connect share its failure instead of trying one after the other.
+/// How long callers that waited for a failed connection attempt share its failure, instead of trying one after the
+/// other.
 const SHARED_FAILURE: Duration = Duration::from_millis(20);
 
-/// A silence of this length means that the connection is gone.
+/// After a silence of this length, the connection counts as lost.
 const PATIENT: Duration = Duration::from_millis(250);
 
 /// A server and the connections to it.
@@ -28,7 +29,7 @@ pub(crate) struct Node {
     lanes: OnceLock<Lanes>,
 }
 
-/// A connection with its number, so that only the connection that failed is dropped.
+/// A connection with a number, so that only the failed connection is dropped.
 #[derive(Clone)]
 struct Numbered {
     number: u64,
@@ -46,7 +47,7 @@ impl Node {
         })
     }
 
-    /// Sends one command and returns its reply; `limit` covers connecting as well.
+    /// Sends one command and returns its reply; `limit` includes connecting.
     pub(crate) async fn send(&self, command: &Cmd, limit: Duration) -> Result<Value, Fault> {
         let mut number = None;
         let attempt = async {
@@ -57,16 +58,16 @@ impl Node {
         let outcome = tokio::time::timeout(limit, attempt).await;
         let lost = match &outcome {
             Ok(outcome) => matches!(outcome, Err(Fault::Lost(_))),
-            // A caller in its last moments says nothing about the connection.
+            // A timeout near the caller's deadline says nothing about the connection.
             Err(_) => limit >= PATIENT,
         };
         if let (true, Some(number)) = (lost, number) {
             self.drop_connection(number);
         }
-        outcome.unwrap_or_else(|_| Err(Fault::Lost(format!("{} did not answer within {limit:?}", self.endpoint))))
+        outcome.unwrap_or_else(|_| Err(Fault::Lost(format!("{} did not respond within {limit:?}", self.endpoint))))
     }
 
-    /// Sends a command and waits until what it wrote is confirmed as asked.
+    /// Sends a command and waits for the requested confirmation of its writes.
     pub(crate) async fn send_confirmed(
         &self,
         command: Cmd,
@@ -81,7 +82,7 @@ impl Node {
         }
     }
 
-    /// Forgets the connection, e.g. because the server says it is a replica now.
+    /// Drops the connection, e.g. because the server is now a replica.
     pub(crate) fn reconnect(&self) {
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = None;
     }
@@ -131,7 +132,7 @@ fn next_number() -> u64 {
     NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed)
 }
 
-/// The reply, or what the error in its place means.
+/// The reply, or the fault of an error reply.
 pub(crate) fn reply(result: redis::RedisResult<Value>) -> Result<Value, Fault> {
     match result {
         Ok(Value::ServerError(error)) => Err(Fault::of_reply(error.code(), error.details().unwrap_or_default())),

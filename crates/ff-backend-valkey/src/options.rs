@@ -1,4 +1,4 @@
-//! What a host needs to know before it connects.
+//! The settings of a host.
 
 use std::time::Duration;
 
@@ -6,17 +6,17 @@ use ff_script::Library;
 
 use crate::durability::Durability;
 
-/// How to reach a store and what to promise about it.
+/// How to reach a store, and what to guarantee.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// `valkey://[USER:PASSWORD@]HOST[:PORT][/DB]`, `valkeys://` for TLS, `valkey-cluster://H1:P1,H2:P2` for a
-    /// cluster, `valkeys-cluster://` for one with TLS; `redis` in place of `valkey` means the same.
+    /// `valkey://[USER:PASSWORD@]HOST[:PORT][/DB]`, `valkeys://` for TLS, `valkey-cluster://H1:P1,H2:P2` for a cluster,
+    /// `valkeys-cluster://` for one with TLS. `redis` in place of `valkey` is the same.
     pub url: String,
     /// The library to load.
     pub library: Library,
-    /// What an answer promises; what the server's AOF gives when absent.
+    /// What a reply guarantees (default: what the server's AOF provides).
     pub durability: Option<Durability>,
-    /// How long a call is repeated before it is `Unavailable`.
+    /// How long a call is retried before it fails with `Unavailable`.
     pub deadline: Duration,
     /// How long one attempt may take before its connection counts as lost.
     pub attempt_limit: Duration,
@@ -25,7 +25,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// The usual limits: 10 s for a call, 3 s for an attempt.
+    /// The default limits: 10 s for a call, 3 s for an attempt.
     pub fn new(url: impl Into<String>, library: Library) -> Options {
         Options {
             url: url.into(),

@@ -1,4 +1,4 @@
-//! Repeats what may pass, until a deadline.
+//! Retries temporary faults until a deadline.
 
 use std::time::{Duration, Instant};
 
@@ -7,17 +7,17 @@ use ff_script::HostError;
 use crate::backoff::Backoff;
 use crate::fault::Fault;
 
-/// The error of something that was repeated until its deadline.
+/// The error of a call that was retried until its deadline.
 pub(crate) fn gave_up(fault: Fault, function: &str, after: Duration) -> HostError {
     match fault.into_error(function) {
         HostError::Unavailable { detail } => {
-            HostError::Unavailable { detail: format!("{function} was not answered within {after:.1?}: {detail}") }
+            HostError::Unavailable { detail: format!("{function} got no reply within {after:.1?}: {detail}") }
         }
         other => other,
     }
 }
 
-/// Repeats `attempt` while its fault may pass, until the deadline.
+/// Retries `attempt` while its fault may be temporary, until the deadline.
 pub(crate) async fn patiently<T, F: Future<Output = Result<T, Fault>>>(
     deadline: Duration,
     what: &str,

@@ -1,14 +1,14 @@
-//! Which of a cluster's slots a key belongs to.
+//! The slot of a key in a cluster.
 
 /// The number of slots of every cluster.
 pub(crate) const SLOTS: usize = 16_384;
 
-/// The slot of a key: of its hash tag when it has one, else of the whole key.
+/// The slot of a key: of its hash tag if it has one, otherwise of the whole key.
 pub(crate) fn slot(key: &[u8]) -> u16 {
     crc16(tag(key)) % SLOTS as u16
 }
 
-/// What stands between the first `{` and the next `}`, unless that is nothing.
+/// The text between the first `{` and the next `}`, or the whole key if that text is empty or missing.
 fn tag(key: &[u8]) -> &[u8] {
     let Some(open) = key.iter().position(|&byte| byte == b'{') else {
         return key;

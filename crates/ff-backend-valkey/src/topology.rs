@@ -1,4 +1,4 @@
-//! Which node serves which key: one node for a single server, the slots' owners for a cluster.
+//! Which node serves which key: the only node of a single server, or the owner of the slot in a cluster.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -14,12 +14,12 @@ use crate::fault::Fault;
 use crate::node::Node;
 use crate::slot::{SLOTS, slot};
 
-/// How long one node may take to tell the slots.
+/// How long one node may take to return the slots.
 const ASK_LIMIT: Duration = Duration::from_millis(1_500);
-/// Callers that meet the same change share one look at the cluster.
+/// Callers that notice the same change share one query of the cluster.
 const FRESH: Duration = Duration::from_millis(50);
 
-/// The nodes of the store and what each serves.
+/// The nodes of the store and their slots.
 pub(crate) struct Topology {
     connector: Connector,
     map: RwLock<Arc<Map>>,
@@ -30,9 +30,9 @@ pub(crate) struct Topology {
 /// One view of the store.
 #[derive(Default)]
 pub(crate) struct Map {
-    /// Primaries with slots; the one server when there is no cluster.
+    /// Primaries with slots; the only server if there is no cluster.
     pub(crate) primaries: BTreeMap<Endpoint, Arc<Node>>,
-    /// For each slot its owner; empty when there is no cluster.
+    /// The owner of each slot; empty if there is no cluster.
     owners: Vec<Option<Arc<Node>>>,
 }
 
@@ -80,19 +80,19 @@ impl Topology {
         Arc::clone(&self.map.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Tells when slots were seen to have another owner.
+    /// Notifies when slots have changed their owner.
     pub(crate) fn changes(&self) -> watch::Receiver<()> {
         self.changes.subscribe()
     }
 
-    /// The node that serves a key, as far as known.
+    /// The node that serves a key, as far as it is known.
     pub(crate) fn node(&self, key: &[u8]) -> Option<Arc<Node>> {
         self.map().node(key).cloned()
     }
 
-    /// Asks the cluster who owns what; does nothing for a single server.
+    /// Asks the cluster for the owners of its slots. Does nothing for a single server.
     ///
-    /// Nodes are asked in random order, so that one with an old view does not stand in the way for long.
+    /// Nodes are asked in random order, so that a node with an outdated view does not block for long.
     pub(crate) async fn refresh(&self) -> Result<(), Fault> {
         if !self.is_cluster() {
             return Ok(());
@@ -116,7 +116,7 @@ impl Topology {
             let shards = node.send(redis::cmd("CLUSTER").arg("SLOTS"), ASK_LIMIT).await;
             match shards.and_then(|value| owners(value, &endpoint)) {
                 Ok(ranges) if ranges.is_empty() => {
-                    failure = Fault::Elsewhere(format!("{endpoint} knows of no slots"));
+                    failure = Fault::Elsewhere(format!("{endpoint} knows no slots"));
                 }
                 Ok(ranges) => {
                     self.install(ranges, &known);
@@ -133,7 +133,7 @@ impl Topology {
         Err(failure)
     }
 
-    /// Replaces the view; nodes that stay keep their connections.
+    /// Replaces the view. Nodes that stay keep their connections.
     fn install(&self, ranges: Vec<(u16, u16, Endpoint)>, known: &Map) {
         let mut map = Map { primaries: BTreeMap::new(), owners: vec![None; SLOTS] };
         for (first, last, endpoint) in ranges {
@@ -153,9 +153,9 @@ impl Topology {
     }
 }
 
-/// Slot ranges and their owners out of `CLUSTER SLOTS`; a node that does not know its own name leaves it out.
+/// Parses slot ranges and owners from `CLUSTER SLOTS`. A node that does not know its own name leaves it out.
 fn owners(value: Value, asked: &Endpoint) -> Result<Vec<(u16, u16, Endpoint)>, Fault> {
-    let corrupt = || Fault::Corrupt(format!("{asked} answered CLUSTER SLOTS with something else"));
+    let corrupt = || Fault::Corrupt(format!("{asked} returned an unexpected reply to CLUSTER SLOTS"));
     let Value::Array(ranges) = value else {
         return Err(corrupt());
     };

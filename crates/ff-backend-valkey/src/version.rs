@@ -1,4 +1,4 @@
-//! Which servers are too old to serve, and which are better updated.
+//! Which servers are too old to use, and which should be updated.
 
 /// A server's product and version.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,11 +14,11 @@ impl std::fmt::Display for Version {
     }
 }
 
-/// The releases of Valkey that closed known holes, newest line last.
+/// The releases of Valkey that fixed known vulnerabilities, newest line last.
 const PATCHED: [[u32; 3]; 3] = [[8, 0, 7], [8, 1, 6], [9, 0, 2]];
 
 impl Version {
-    /// Out of `INFO server`. Valkey also reports the Redis version it is compatible with.
+    /// Parses `INFO server`. Valkey also reports the Redis version it is compatible with.
     pub(crate) fn of_info(info: &str) -> Option<Version> {
         let field =
             |name: &str| info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim);
@@ -34,7 +34,7 @@ impl Version {
     /// Why this server cannot be used.
     pub(crate) fn refusal(&self) -> Option<String> {
         let least = if self.valkey { [7, 2, 0] } else { [7, 0, 0] };
-        (self.number < least).then(|| format!("{self} is too old: Valkey 7.2 or Redis 7.0 at least is needed"))
+        (self.number < least).then(|| format!("{self} is too old: at least Valkey 7.2 or Redis 7.0 is needed"))
     }
 
     /// Why this server should be updated.
@@ -49,7 +49,7 @@ impl Version {
             .then(|| format!("{self} has known vulnerabilities: update it to {major}.{minor}.{patch} or later"))
     }
 
-    /// True when the server can confirm that it flushed its log.
+    /// True if the server can confirm that it flushed its log.
     pub(crate) fn has_waitaof(&self) -> bool {
         self.number >= [7, 2, 0]
     }

@@ -1,4 +1,4 @@
-//! Keeps the subscriptions to partitions' channels alive and passes on what arrives.
+//! Keeps the subscriptions to the partitions' channels alive, and passes messages on.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use crate::backoff::Backoff;
 use crate::fault::Fault;
 use crate::topology::Topology;
 
-/// How many wake-ups a slow receiver may be behind.
+/// How many wake-ups a slow receiver may lag behind.
 const CAPACITY: usize = 65_536;
 /// How long a node may take to accept subscriptions.
 const LIMIT: Duration = Duration::from_secs(3);
 
-/// The host's side: what is wanted, what is in place, and the way to the receivers.
+/// The host's side: the wanted routes, the state of the keeper, and the channel to the receivers.
 pub(crate) struct Wakes {
     announcements: broadcast::Sender<WakeUp>,
     wanted: watch::Sender<BTreeSet<Route>>,
@@ -29,13 +29,13 @@ pub(crate) struct Wakes {
     keeper: JoinHandle<()>,
 }
 
-/// What the keeper has achieved.
+/// The state that the keeper has reached.
 #[derive(Default)]
 struct Standing {
     subscribed: BTreeSet<Route>,
-    /// The connections they are heard on.
+    /// The connections that carry the subscriptions.
     connections: Vec<MultiplexedConnection>,
-    /// Why the server will not let us subscribe.
+    /// Why the server refuses subscriptions.
     refusal: Option<String>,
 }
 
@@ -61,7 +61,7 @@ impl Wakes {
         self.announcements.subscribe()
     }
 
-    /// Adds routes and waits until they are subscribed; routes stay wanted when the deadline passes.
+    /// Adds routes and waits until they are subscribed. Routes stay wanted if the deadline passes.
     pub(crate) async fn subscribe(&self, routes: &[Route], deadline: Duration) -> Result<(), HostError> {
         let routes: BTreeSet<Route> = routes.iter().copied().filter(|route| route.channel().is_some()).collect();
         self.wanted.send_if_modified(|wanted| {
@@ -86,7 +86,7 @@ impl Wakes {
 }
 
 impl Wakes {
-    /// Waits until every connection has passed on what its node had published before: a node answers in order.
+    /// Waits until every connection has passed on what its node published before. A node replies in order.
     pub(crate) async fn hear_out(&self, deadline: Duration) -> Result<(), HostError> {
         let connections = self.standing.borrow().connections.clone();
         let asked = futures::future::join_all(
@@ -95,9 +95,9 @@ impl Wakes {
                 .map(|mut connection| async move { connection.send_packed_command(&redis::cmd("PING")).await }),
         );
         match tokio::time::timeout(deadline, asked).await {
-            // A connection that broke is subscribed again, and what it missed is looked up then.
+            // A broken connection is subscribed again, and missed messages are looked up then.
             Ok(_) => Ok(()),
-            Err(_) => Err(HostError::Unavailable { detail: format!("no answer to PING within {deadline:?}") }),
+            Err(_) => Err(HostError::Unavailable { detail: format!("no reply to PING within {deadline:?}") }),
         }
     }
 }
@@ -108,7 +108,7 @@ impl Drop for Wakes {
     }
 }
 
-/// A connection to one node and the routes it hears.
+/// A connection to one node, with its subscribed routes.
 struct Session {
     number: u64,
     connection: MultiplexedConnection,
@@ -118,7 +118,7 @@ struct Session {
 /// The task that owns the connections.
 ///
 /// **Invariant:** a route is in `standing` only while a live connection to its node is subscribed to it. Anything
-/// unexpected on a connection ends the whole connection: subscribing again is cheap, a deaf route is not.
+/// unexpected on a connection ends the whole connection: subscribing again is cheap, a missed message is not.
 struct Keeper {
     topology: Arc<Topology>,
     wanted: watch::Receiver<BTreeSet<Route>>,
@@ -146,7 +146,7 @@ impl Keeper {
                     tokio::select! {
                         wanted = self.wanted.changed() => if wanted.is_err() { return },
                         number = self.troubles.recv() => {
-                            // The keeper holds a sender itself, so the channel never ends.
+                            // The keeper holds a sender itself, so the channel never closes.
                             let number = number.unwrap_or_default();
                             self.end(|session| session.number == number);
                             self.publish_standing(None);
@@ -181,11 +181,11 @@ impl Keeper {
         self.standing.send_replace(Standing { subscribed: self.subscribed(), connections, refusal });
     }
 
-    /// Subscribes what is wanted and not yet heard at its node; the first fault when something is left.
+    /// Subscribes wanted routes that are not subscribed at their node. Returns the first fault if some are left.
     async fn subscribe_missing(&mut self) -> Result<(), Fault> {
         let map = self.topology.map();
         let owner = |route: &Route| map.node(route.to_string().as_bytes()).map(|node| node.endpoint.clone());
-        // A partition that moved is heard at its new node only.
+        // A partition that moved is subscribed at its new node only.
         self.sessions
             .retain(|endpoint, session| session.routes.iter().all(|route| owner(route).as_ref() == Some(endpoint)));
         let heard = self.subscribed();
@@ -216,12 +216,12 @@ impl Keeper {
         for channel in &channels {
             pipeline.cmd("SSUBSCRIBE").arg(channel);
         }
-        // Without an answer in time, or with one that cannot be told apart, the connection ends here.
+        // Without a reply in time, or with one that matches no request, the connection ends here.
         let sent = session.connection.send_packed_commands(&pipeline, 0, channels.len());
         let replies = match tokio::time::timeout(LIMIT, sent).await {
             Ok(replies) => replies.map_err(|error| Fault::of_client(&error))?,
             Err(_) => {
-                return Err(Fault::Lost(format!("{endpoint} took no subscriptions within {LIMIT:?}")));
+                return Err(Fault::Lost(format!("{endpoint} accepted no subscriptions within {LIMIT:?}")));
             }
         };
         let mut fresh = Vec::new();
@@ -233,14 +233,14 @@ impl Keeper {
                     outcome = Err(Fault::of_reply(error.code(), error.details().unwrap_or_default()));
                 }
                 other => {
-                    return Err(Fault::Lost(format!("{endpoint} answered SSUBSCRIBE {channel} with {other:?}")));
+                    return Err(Fault::Lost(format!("{endpoint} replied to SSUBSCRIBE {channel} with {other:?}")));
                 }
             }
         }
         session.routes.extend(&fresh);
         self.sessions.insert(endpoint.clone(), session);
         if !fresh.is_empty() {
-            // Nobody may be listening yet.
+            // There may be no receiver yet.
             let _ = self.announcements.send(WakeUp::Resubscribed { routes: fresh });
         }
         outcome
@@ -259,7 +259,7 @@ fn names(data: &[Value], channel: &str) -> bool {
     matches!(data.first(), Some(Value::BulkString(name)) if name == channel.as_bytes())
 }
 
-/// Where one connection's pushes go: messages to the receivers, the end of a subscription to the keeper.
+/// Where the pushes of one connection go: messages to the receivers, ended subscriptions to the keeper.
 struct Pushes {
     number: u64,
     trouble: mpsc::UnboundedSender<u64>,

@@ -1,4 +1,4 @@
-//! What one party hands to another: grants to claim, and what budgets answer.
+//! Grants to claim, and the outcomes of reports to budgets.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -6,7 +6,7 @@ use uuid::Uuid;
 use crate::text_enum::text_enum;
 use crate::types::{BudgetId, ExecutionId, LaneId, TimestampMs};
 
-/// A short reservation of one execution for one worker, which only that worker can turn into a lease.
+/// A short reservation of one execution for one worker. Only that worker can turn it into a lease.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[cfg_attr(feature = "openapi", schema(as = Grant))]
@@ -15,7 +15,7 @@ pub struct ClaimGrant {
     pub execution_id: ExecutionId,
     /// Names the reservation.
     pub grant_id: Uuid,
-    /// When it runs out by itself.
+    /// When the reservation expires by itself.
     #[cfg_attr(feature = "openapi", schema(value_type = i64))]
     pub expires_at: TimestampMs,
     /// The lane of the execution.
@@ -33,7 +33,7 @@ pub struct ReclaimGrant {
     pub execution_id: ExecutionId,
     /// Names the reservation.
     pub grant_id: Uuid,
-    /// When it runs out by itself.
+    /// When the reservation expires by itself.
     #[cfg_attr(feature = "openapi", schema(value_type = i64))]
     pub expires_at: TimestampMs,
     /// The lane of the execution.
@@ -57,10 +57,10 @@ text_enum! {
     }
 }
 
-/// What was done at a hard limit.
+/// The action taken at a hard limit.
 pub type BreachAction = OnHard;
 
-/// What a budget answered to a report of usage, or to the settlement of a reservation.
+/// The outcome of a report of usage, or of the settlement of a reservation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = UsageAnswer))]
 #[serde(tag = "outcome", rename_all = "snake_case")]
@@ -71,33 +71,33 @@ pub enum ReportUsageResult {
     AlreadyApplied,
     /// Counted, and a soft limit is reached.
     SoftBreach {
-        /// The budget of the limit: the one reported to, or one above it.
+        /// The budget of the limit: the reported one, or one above it.
         budget_id: BudgetId,
         /// The dimension of the limit.
         dimension: String,
-        /// How much of it is used.
+        /// The amount used of it.
         used: u64,
         /// The limit.
         limit: u64,
     },
-    /// Not counted: it would have passed a hard limit.
+    /// Not counted, because it would exceed a hard limit.
     HardBreach {
-        /// The budget of the limit: the one reported to, or one above it.
+        /// The budget of the limit: the reported one, or one above it.
         budget_id: BudgetId,
         /// The dimension of the limit.
         dimension: String,
-        /// How much of it is used; what was refused is not in it.
+        /// The amount used of it, without the refused amount.
         used: u64,
         /// The limit.
         limit: u64,
-        /// What the budget says to do.
+        /// The action that the budget prescribes.
         action: OnHard,
-        /// That was done, and the lease is over. `false` for reports without a lease.
+        /// Whether the action was taken and the lease is over. `false` for reports without a lease.
         lease_ended: bool,
     },
 }
 
-/// Amounts held against a budget, for as long as the lease under which they were reserved lives.
+/// Amounts held against a budget as long as the lease they were reserved under lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Reservation {
     /// The budget.
@@ -106,18 +106,18 @@ pub struct Reservation {
     pub reservation_id: Uuid,
 }
 
-/// What a budget answered to a reservation.
+/// The outcome of a reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReserveResult {
     /// The amounts are held.
     Ok(Reservation),
-    /// Nothing is held: a hard limit is in the way. The lease goes on.
+    /// Nothing is held, because a hard limit would be exceeded. The lease goes on.
     HardBreach {
-        /// The budget of the limit: the one asked, or one above it.
+        /// The budget of the limit: the requested one, or one above it.
         budget_id: BudgetId,
         /// The dimension of the limit.
         dimension: String,
-        /// How much of it is used.
+        /// The amount used of it.
         used: u64,
         /// The limit.
         limit: u64,

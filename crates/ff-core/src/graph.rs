@@ -1,14 +1,14 @@
-//! Directed graphs: an order in which every edge leads forward, or the cycle that forbids one.
+//! Directed graphs: an order in which every edge leads forward, or the cycle that prevents one.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// The nodes of a cycle, each with an edge to the next and the last with one to the first.
+/// The nodes of a cycle. Each has an edge to the next, and the last one to the first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cycle(pub Vec<usize>);
 
-/// An order of the nodes `0..count` in which every edge `(from, to)` leads to a later one; among those that could come next
-/// the lowest number does.
+/// Orders the nodes `0..count` so that every edge `(from, to)` leads to a later node. Of several possible next nodes,
+/// the lowest number comes first.
 ///
 /// ```
 /// use ff_core::graph::{order, Cycle};
@@ -36,7 +36,7 @@ pub fn order(count: usize, edges: &[(usize, usize)]) -> Result<Vec<usize>, Cycle
     if out.len() == count { Ok(out) } else { Err(find_cycle(&after, &waits)) }
 }
 
-/// Every node that still waits has an upstream that waits: walking upstream must come back to a node it met.
+/// Every waiting node has a waiting upstream, so a walk upstream must return to a node it has visited.
 fn find_cycle(after: &[Vec<usize>], waits: &[usize]) -> Cycle {
     let mut before = vec![None; waits.len()];
     for (node, targets) in after.iter().enumerate() {

@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 
-/// A map in which every name stands once; JSON alone would let the last one win.
+/// A map with unique names. Plain serde would keep the last of several values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Once<T>(pub BTreeMap<String, T>);
 
@@ -24,7 +24,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Once<T> {
                 while let Some(name) = map.next_key::<String>()? {
                     let value = map.next_value()?;
                     if read.contains_key(&name) {
-                        // The server's reader of bodies knows these words, and names the field.
+                        // The server's body reader recognises this message and names the field.
                         return Err(A::Error::custom(format!("duplicate field `{name}`")));
                     }
                     read.insert(name, value);
@@ -36,21 +36,21 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Once<T> {
     }
 }
 
-/// Reads an optional map in which every name stands once.
+/// Reads an optional map with unique names.
 pub fn once<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Option<BTreeMap<String, T>>, D::Error> {
     Ok(Option::<Once<T>>::deserialize(deserializer)?.map(|Once(map)| map))
 }
 
-/// Reads a map in which every name stands once.
+/// Reads a map with unique names.
 pub fn once_each<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<BTreeMap<String, T>, D::Error> {
     Once::deserialize(deserializer).map(|Once(map)| map)
 }
 
-/// Reads a map of objects in which every name stands once.
+/// Reads a map of objects with unique names.
 pub fn objects<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<BTreeMap<String, T>, D::Error> {
@@ -58,12 +58,12 @@ pub fn objects<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     Ok(map.into_iter().map(|(name, Object(value))| (name, value)).collect())
 }
 
-/// Reads a field that is there, also when it is null: an absent one stays `None`.
+/// Reads a present field, even if it is null. An absent field is `None`.
 pub fn named<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<Option<T>>, D::Error> {
     Option::deserialize(deserializer).map(Some)
 }
 
-/// A struct as an object. Serde alone would also take a list of its fields.
+/// Reads a struct from an object. Plain serde would also accept a list of its fields.
 struct Object<T>(T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {

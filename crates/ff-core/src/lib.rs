@@ -1,7 +1,7 @@
-//! Ids, partitions, states, policies and errors: the words every other crate speaks.
+//! Ids, partitions, states, policies and errors, shared by every other crate.
 //!
-//! Nothing here does I/O or knows a store. A value that exists is valid: text that is not a state, an id or a
-//! known error code has no Rust value.
+//! Nothing here does I/O or knows a store. Every value is valid: text that is not a state, an id or a known error code
+//! has no Rust value.
 
 mod text_enum;
 

@@ -1,4 +1,4 @@
-//! JSON merge patch (RFC 7396) over JSON text: what a patch does not name keeps the text it has.
+//! JSON merge patch (RFC 7396) over JSON text: values that a patch does not name keep their text.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -6,29 +6,28 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// How many arrays and objects may stand inside each other.
+/// How deep arrays and objects may be nested.
 pub const JSON_DEPTH_MAX: usize = 64;
 
-/// A document or a patch that cannot be folded, and where.
+/// A document or patch that cannot be folded, with the place of the error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid {part}: {problem} at line {line} column {column}")]
 pub struct InvalidJson {
-    /// Which of the two it is.
+    /// Which input it is.
     pub part: Part,
-    /// What is wrong with it.
     pub problem: JsonProblem,
     /// The line, counted from 1.
     pub line: usize,
-    /// How many bytes of the line were read until it showed.
+    /// Number of bytes read in the line before the error was found.
     pub column: usize,
 }
 
 /// The two inputs of a fold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// What is patched.
+    /// The document to patch.
     Document,
-    /// What is folded in.
+    /// The patch to fold in.
     Patch,
 }
 
@@ -44,21 +43,21 @@ impl fmt::Display for Part {
 /// What is wrong with a document or a patch.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JsonProblem {
-    /// It is not JSON; the text says what was expected, never what was there.
+    /// It is not JSON. The text says what was expected and never quotes the input.
     #[error("{0}")]
     NotJson(String),
-    /// Too many arrays and objects inside each other.
+    /// Arrays and objects are nested too deeply.
     #[error("more than {JSON_DEPTH_MAX} levels deep")]
     TooDeep,
 }
 
 /// Folds a merge patch into a document.
 ///
-/// Objects are merged, `null` removes, everything else replaces. Numbers keep their digits whatever their size. The
-/// document's keys stay in their order and new ones are appended; of a key that stands twice in one object the last
-/// value counts. The result has no white space between its parts and is at most as deep as the deeper of the two.
+/// Objects are merged, `null` removes, everything else replaces. Numbers keep their digits, whatever their size. The
+/// document's keys keep their order and new keys are appended. If a key appears twice in one object, the last value
+/// counts. The result has no white space between its parts, and is at most as deep as the deeper input.
 ///
-/// A stream without a document yet starts from `null`.
+/// A stream that has no document yet starts from `null`.
 ///
 /// ```
 /// use ff_core::merge_patch::fold;
@@ -74,7 +73,7 @@ pub fn fold(document: &[u8], patch: &[u8]) -> Result<Vec<u8>, InvalidJson> {
     Ok(out)
 }
 
-/// Writes `document` patched with `patch`. Both are compact JSON within the depth; so recursion is bounded.
+/// Writes `document` patched with `patch`. Both are compact JSON within the depth limit, so recursion is bounded.
 fn merge(document: Option<&str>, patch: &str, out: &mut Vec<u8>) {
     let Some(patch) = Object::read(patch) else {
         return out.extend_from_slice(patch.as_bytes());
@@ -104,7 +103,7 @@ fn merge(document: Option<&str>, patch: &str, out: &mut Vec<u8>) {
     out.push(b'}');
 }
 
-/// One object, its values still text.
+/// One object with its values as text.
 #[derive(Default)]
 struct Object<'a> {
     members: Vec<Member<'a>>,
@@ -112,15 +111,15 @@ struct Object<'a> {
 }
 
 struct Member<'a> {
-    /// The key as written, quotes and escapes included.
+    /// The key as written, including quotes and escapes.
     key_text: &'a str,
-    /// The key itself: what makes two keys the same.
+    /// The decoded key; two keys are the same if these are equal.
     key: String,
     value: &'a str,
 }
 
 impl<'a> Object<'a> {
-    /// The object this valid JSON is, if it is one.
+    /// Reads valid JSON as an object; `None` if it is something else.
     fn read(text: &'a str) -> Option<Self> {
         text.starts_with('{').then(|| serde_json::from_str(text).expect("it was read as JSON before"))
     }
@@ -160,7 +159,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
     }
 }
 
-/// The text without white space between its parts, if it is JSON whose strings are text and which is not too deep.
+/// The text without white space between its parts. Fails if it is not JSON, has invalid strings or is too deep.
 fn compact(text: &[u8], part: Part) -> Result<String, InvalidJson> {
     let text = serde_json::from_slice::<&RawValue>(text).map_err(|error| not_json(part, &error))?.get();
 
@@ -190,7 +189,7 @@ fn compact(text: &[u8], part: Part) -> Result<String, InvalidJson> {
                     at += if bytes[at] == b'\\' { 2 } else { 1 };
                 }
                 at += 1;
-                // Half a surrogate pair passes the grammar, but no reader can make text of it.
+                // Half a surrogate pair passes the grammar, but cannot be decoded to text.
                 let string = &text[start..at];
                 if string.contains("\\u") && serde_json::from_str::<String>(string).is_err() {
                     return Err(fault(start, JsonProblem::NotJson("half a surrogate pair in a string".to_owned())));
@@ -289,7 +288,7 @@ mod tests {
             (r#"{"a":1}"#, r#"{"a":{"x":1},"a":null}"#, "{}"),
             (r#"{"a":1}"#, r#"{"a":null,"a":2}"#, r#"{"a":2}"#),
             (r#"{"a":{"x":1},"a":{"y":2}}"#, r#"{"a":{"z":3}}"#, r#"{"a":{"y":2,"z":3}}"#),
-            // An escape does not make another key; the document's spelling stays.
+            // An escape does not make another key. The document's spelling stays.
             (r#"{"\u0061":1}"#, r#"{"a":2}"#, r#"{"\u0061":2}"#),
             (r#"{"é\n":1}"#, r#"{"\u00e9\n":null}"#, "{}"),
         ] {

@@ -1,4 +1,4 @@
-//! How many partitions each family of records has; fixed when a store is first used.
+//! The number of partitions of each family of records; fixed when a store is first used.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use crate::types::{BudgetId, ExecutionId, FlowId, QuotaPolicyId, WaitpointId};
 
 /// The partition counts of a store, none of them 0.
 ///
-/// They decide where every record lives, so a store keeps the counts of its first boot.
+/// They decide where every record is stored, so a store keeps the counts of its first boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -25,32 +25,30 @@ pub struct PartitionConfig {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("partition count of {family} is 0, must be 1 to 65535")]
 pub struct NoPartitions {
-    /// The family without partitions.
     pub family: &'static str,
 }
 
-/// A partition count that cannot be halved and doubled.
+/// A partition count that is not a power of two.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{count} is not a power of two from 1 to 1024; only such a count can later be halved or doubled")]
 pub struct NoPowerOfTwo {
-    /// The count.
     pub count: u16,
 }
 
 impl PartitionConfig {
-    /// The counts of a fresh store on one machine: work that shares a partition shares calls.
+    /// The counts of a new store on one machine: work in the same partition shares calls.
     #[must_use]
     pub const fn standalone() -> Self {
         Self { executions: 4, budgets: 1, quotas: 1, schedules: 1 }
     }
 
-    /// The counts of a fresh store on a cluster, whose nodes share them.
+    /// The counts of a new store on a cluster, whose nodes share the partitions.
     #[must_use]
     pub const fn cluster() -> Self {
         Self { executions: 32, budgets: 8, quotas: 8, schedules: 8 }
     }
 
-    /// So many partitions of executions, and a quarter as many of everything else.
+    /// This number of partitions for executions, and a quarter of it for every other family.
     pub fn of(executions: u16) -> Result<Self, NoPowerOfTwo> {
         if !executions.is_power_of_two() || executions > 1_024 {
             return Err(NoPowerOfTwo { count: executions });
@@ -59,7 +57,7 @@ impl PartitionConfig {
         Ok(Self { executions, budgets: others, quotas: others, schedules: others })
     }
 
-    /// These counts, if each family has at least one partition.
+    /// Returns these counts if each family has at least one partition.
     pub fn checked(self) -> Result<Self, NoPartitions> {
         for (family, count) in [
             ("executions", self.executions),
@@ -74,31 +72,28 @@ impl PartitionConfig {
         Ok(self)
     }
 
-    /// The partition of an execution.
     #[must_use]
     pub const fn of_execution(&self, id: &ExecutionId) -> u16 {
         id.partition(self.executions)
     }
 
-    /// The partition of a flow, which its members share.
+    /// The partition of a flow and of its members.
     #[must_use]
     pub const fn of_flow(&self, id: &FlowId) -> u16 {
         id.partition(self.executions)
     }
 
-    /// The partition of a waitpoint, which it shares with its execution.
+    /// The partition of a waitpoint and of its execution.
     #[must_use]
     pub const fn of_waitpoint(&self, id: &WaitpointId) -> u16 {
         id.partition(self.executions)
     }
 
-    /// The partition of a budget.
     #[must_use]
     pub const fn of_budget(&self, id: &BudgetId) -> u16 {
         id.partition(self.budgets)
     }
 
-    /// The partition of a quota.
     #[must_use]
     pub const fn of_quota(&self, id: &QuotaPolicyId) -> u16 {
         id.partition(self.quotas)

@@ -1,4 +1,4 @@
-//! What happens after a failed attempt.
+//! What follows a failed attempt.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,12 +1,11 @@
-//! Enums that are one fixed word each on the wire, in the store and in JSON.
+//! Enums whose values are one fixed word each: on the wire, in the store and in JSON.
 
-/// The text is none of the words of the enum.
+/// The text is not a word of the enum.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown {what}: {value:?}")]
 pub struct UnknownWord {
-    /// The enum that was asked for, e.g. `blocking reason`.
+    /// The name of the enum, e.g. `blocking reason`.
     pub what: &'static str,
-    /// The text that came.
     pub value: String,
 }
 
@@ -21,10 +20,10 @@ macro_rules! text_enum {
         pub enum $name { $( $(#[$variant_meta])* $variant, )+ }
 
         impl $name {
-            /// Every value, in declaration order.
+            /// All values, in declaration order.
             pub const ALL: &'static [$name] = &[$( $name::$variant, )+];
 
-            /// The word that stands for this value everywhere.
+            /// The word of this value everywhere.
             pub const fn as_str(self) -> &'static str {
                 match self { $( $name::$variant => $word, )+ }
             }

@@ -1,4 +1,4 @@
-//! The address of a completion webhook: what can be said about it without resolving its host.
+//! The address of a completion webhook: the checks that need no name resolution.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ pub const WEBHOOK_URL_BYTES_MAX: usize = 2_048;
 
 /// An address that a webhook may be sent to: `https://` or `http://`, with a host, without credentials or fragment.
 ///
-/// Whether anything is sent there is the server's word: it knows which networks it may reach, and over which scheme.
+/// The server decides whether it sends there: it knows which networks it may reach, and over which scheme.
 ///
 /// ```
 /// use ff_core::webhook::WebhookUrl;
@@ -21,7 +21,7 @@ pub const WEBHOOK_URL_BYTES_MAX: usize = 2_048;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebhookUrl(Url);
 
-/// Why a text is not the address of a webhook; none of it is repeated, for it may hold a secret.
+/// Why a text is not the address of a webhook. The error repeats none of it, because it may hold a secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidWebhookUrl {
     /// Longer than allowed.
@@ -48,7 +48,7 @@ impl WebhookUrl {
         &self.0
     }
 
-    /// Whether the way there is encrypted.
+    /// Whether the connection is encrypted.
     #[must_use]
     pub fn is_https(&self) -> bool {
         self.0.scheme() == "https"
@@ -62,7 +62,7 @@ impl FromStr for WebhookUrl {
         if text.len() > WEBHOOK_URL_BYTES_MAX {
             return Err(InvalidWebhookUrl::TooLong(text.len()));
         }
-        // A parser of addresses drops some of these without a word.
+        // A URL parser silently drops some of these.
         if text.contains(|c: char| c.is_whitespace() || c.is_control() || c == '#') {
             return Err(InvalidWebhookUrl::Character);
         }
@@ -70,7 +70,7 @@ impl FromStr for WebhookUrl {
         if !matches!(url.scheme(), "https" | "http") {
             return Err(InvalidWebhookUrl::Scheme(url.scheme().to_owned()));
         }
-        // Written the long way; a parser also takes `https:example.org` and backslashes.
+        // Requires `://`: a URL parser also accepts `https:example.org` and backslashes.
         let after = &text[url.scheme().len()..];
         if !after.starts_with("://") || text.contains('\\') || after[3..].starts_with('/') {
             return Err(InvalidWebhookUrl::Malformed(url::ParseError::EmptyHost));

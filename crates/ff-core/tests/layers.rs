@@ -1,9 +1,9 @@
-//! Which crate may know which: the layering of ARCHITECTURE.md, checked against every manifest.
+//! Which crate may depend on which: the layering of ARCHITECTURE.md, checked against every manifest.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Each package and the packages of this workspace it may depend on. Their tests may know everything.
+/// Each package with the packages of this workspace it may depend on. Tests may depend on all.
 const ALLOWED: &[(&str, &[&str])] = &[
     // The product, from the ground up.
     ("ff-core", &[]),
@@ -32,14 +32,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
             VALKEY,
         ],
     ),
-    // What verifies it: below the engine by the library's calls, above it as users do.
+    // Verification: below the engine through the library's calls, above it as users do.
     ("ff-testkit", &[]),
     ("ff-conformance", &["ff-core", "ff-script", "ff-testkit", EMBEDDED, VALKEY]),
     ("ff-model", &["ff-core", "ff-script", EMBEDDED]),
     ("sim", &["ff-core", "ff-script", EMBEDDED]),
     ("ff-crash", &["ff-core", "ff-script", "ff-engine", "ff-testkit", EMBEDDED, VALKEY]),
     ("ff-contract", &["ff-core", "ff-sdk"]),
-    // What shows, builds and measures it.
+    // Examples, build and benchmarks.
     ("examples", &["flowfabric"]),
     ("xtask", &["ff-core", "ff-keys", "ff-script", "ff-engine", "ff-sdk", "ff-server", "ff-testkit", EMBEDDED, VALKEY]),
 ];

@@ -1,4 +1,4 @@
-//! Bearer tokens: what a client of the HTTP API shows to say who it is.
+//! Bearer tokens, with which clients of the HTTP API authenticate.
 
 use std::fmt;
 use std::path::Path;
@@ -22,7 +22,6 @@ const SECRET_LEN: usize = 32;
 pub struct BearerToken(Zeroizing<String>);
 
 impl BearerToken {
-    /// A random one.
     #[must_use]
     pub fn mint() -> Self {
         let mut secret = Zeroizing::new([0; SECRET_LEN]);
@@ -33,7 +32,7 @@ impl BearerToken {
         Self(text)
     }
 
-    /// The token a text is, white space around it aside; none when it cannot be one.
+    /// Parses a token, ignoring white space around it. `None` if the text cannot be a token.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
@@ -41,13 +40,13 @@ impl BearerToken {
         fits.then(|| Self(Zeroizing::new(text.to_owned())))
     }
 
-    /// The secret itself, to be sent or written down.
+    /// The secret itself, to send or store it.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
     }
 
-    /// What the store knows it by.
+    /// The digest by which the store knows the token.
     #[must_use]
     pub fn digest(&self) -> String {
         hex::encode(Sha256::digest(self.0.as_bytes()))
@@ -60,7 +59,7 @@ impl fmt::Debug for BearerToken {
     }
 }
 
-/// The root token of a data directory; made, for this user only, when there is none.
+/// The root token of a data directory. Creates one, readable by this user only, if there is none.
 pub fn root_token(directory: &Path) -> Result<(BearerToken, Made), Error> {
     if let Some(token) = known_root_token(directory)? {
         return Ok((token, Made::Before));
@@ -68,7 +67,7 @@ pub fn root_token(directory: &Path) -> Result<(BearerToken, Made), Error> {
     file::make_directory(directory)?;
     let path = directory.join(FILE_NAME);
     let locked = Locked::wait(&path)?;
-    // Whoever had the lock before may have made it.
+    // The previous holder of the lock may have created it.
     if let Some(token) = known_root_token(directory)? {
         return Ok((token, Made::Before));
     }
@@ -77,7 +76,7 @@ pub fn root_token(directory: &Path) -> Result<(BearerToken, Made), Error> {
     Ok((token, Made::Now))
 }
 
-/// The root token of a data directory; none when no server has made one.
+/// The root token of a data directory; `None` if no server has created one.
 pub fn known_root_token(directory: &Path) -> Result<Option<BearerToken>, Error> {
     let path = directory.join(FILE_NAME);
     match file::read(&path)? {
@@ -89,12 +88,12 @@ pub fn known_root_token(directory: &Path) -> Result<Option<BearerToken>, Error> 
     }
 }
 
-/// When a root token came to be.
+/// When a root token was created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Made {
     /// By an earlier start.
     Before,
-    /// Just now: its bearer has to be told.
+    /// Just now: it must be shown to the operator.
     Now,
 }
 

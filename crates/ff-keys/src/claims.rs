@@ -1,4 +1,4 @@
-//! What a token says, and the one way it is written as bytes.
+//! The claims of a token, and their only encoding.
 
 use ff_core::types::{ExecutionId, TimestampMs, WaitpointId};
 use rand::TryRngCore;
@@ -10,28 +10,27 @@ use crate::Error;
 /// The longest namespace or approver label in bytes.
 pub const CLAIM_BYTES_MAX: usize = 256;
 
-/// What a waitpoint token says: whom it lets signal what, until when and how often.
+/// The claims of a waitpoint token: which waitpoint its holder may signal, until when and how often.
 ///
-/// Nothing here is judged when a token is verified; the store does that inside the call that uses it.
+/// Verifying a token checks none of these limits. The store checks them in the call that uses the token.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Claims {
-    /// The namespace of the execution.
     pub namespace: String,
-    /// The execution that waits.
+    /// The waiting execution.
     pub execution_id: ExecutionId,
     /// The waitpoint it may signal.
     pub waitpoint_id: WaitpointId,
-    /// Who it was handed to; none when the waitpoint has one token for everybody.
+    /// The approver it was issued to; `None` if the waitpoint has one token for everybody.
     pub approver: Option<String>,
-    /// When it ends; none when it ends with its waitpoint.
+    /// When it expires; `None` if it ends with its waitpoint.
     pub expires_at: Option<TimestampMs>,
-    /// How often it may be used; none for any number of times.
+    /// How often it may be used; `None` for no limit.
     pub uses: Option<u32>,
-    /// Makes a re-issued token differ from the one it replaces; see [`fresh_nonce`].
+    /// Makes a reissued token differ from the one it replaces; see [`fresh_nonce`].
     pub nonce: [u8; 16],
 }
 
-/// A nonce no other token has.
+/// A nonce that no other token has.
 #[must_use]
 pub fn fresh_nonce() -> [u8; 16] {
     let mut nonce = [0; 16];
@@ -39,13 +38,13 @@ pub fn fresh_nonce() -> [u8; 16] {
     nonce
 }
 
-/// Random bytes nobody can guess.
+/// Fills the slice with cryptographically random bytes.
 pub(crate) fn fill_random(bytes: &mut [u8]) {
     OsRng.try_fill_bytes(bytes).expect("the operating system has random bytes");
 }
 
 impl Claims {
-    /// The fields in order, each behind its length. An optional field is empty, or a 1 and its value.
+    /// The fields in order, each preceded by its length. An optional field is empty, or a 1 and its value.
     pub(crate) fn encode(&self) -> Result<Vec<u8>, Error> {
         for (field, text) in [("namespace", Some(&self.namespace)), ("approver", self.approver.as_ref())] {
             let bytes = text.map_or(0, String::len);
@@ -67,7 +66,7 @@ impl Claims {
         Ok(out)
     }
 
-    /// The claims these bytes are, if they are exactly what [`Claims::encode`] writes.
+    /// Decodes the claims. Only exactly the bytes that [`Claims::encode`] writes are accepted.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let mut rest = bytes;
         let claims = Self {
@@ -82,12 +81,12 @@ impl Claims {
                 .map_or(Some(None), |uses| Some(Some(u32::from_be_bytes(uses.try_into().ok()?))))?,
             nonce: take_field(&mut rest)?.try_into().ok()?,
         };
-        // Whatever the reader above lets pass, there is one spelling only.
+        // Each claim has exactly one encoding, even if the reader above accepts more.
         (claims.encode().ok()? == bytes).then_some(claims)
     }
 }
 
-/// Appends the bytes behind their length, so that no two lists of fields look alike.
+/// Appends the bytes after their length, so that different lists of fields never encode to the same bytes.
 pub(crate) fn push_field(out: &mut Vec<u8>, bytes: &[u8]) {
     let length = u16::try_from(bytes.len()).expect("every field is shorter than 64 KiB");
     out.extend_from_slice(&length.to_be_bytes());
@@ -156,7 +155,7 @@ mod tests {
             assert_eq!(Claims::decode(&bytes[..length]), None, "the first {length} bytes");
         }
         assert_eq!(Claims::decode(&[&bytes[..], &[0]].concat()), None);
-        // A 2 where an optional field says whether it is there.
+        // A 2 in the flag of an optional field.
         let flag = bytes.len() - 18 - 5;
         let mut other = bytes.clone();
         assert_eq!(other[flag], 1);

@@ -1,4 +1,4 @@
-//! The keys file: read only when it is private, replaced as a whole, changed by one process at a time.
+//! The keys file. It is read only if it is private, replaced as a whole, and changed by one process at a time.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -12,10 +12,10 @@ use crate::{Error, KeyId, KeyRing};
 /// Larger than any ring.
 const BYTES_MAX: u64 = 1 << 20;
 
-/// A file younger than this may change again without looking different.
+/// A file younger than this may change again with the same stamp.
 const SETTLED_AFTER: Duration = Duration::from_secs(1);
 
-/// What tells one version of the file from another.
+/// Identifies one version of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
     file: (u64, u64),
@@ -24,7 +24,7 @@ pub(crate) struct Stamp {
 }
 
 impl Stamp {
-    /// The stamp of the file as it is; none when there is no file.
+    /// The stamp of the current file; `None` if there is no file.
     pub(crate) fn of(path: &Path) -> Result<Option<Self>, Error> {
         match fs::metadata(path) {
             Ok(metadata) => Ok(Some(Self::new(&metadata))),
@@ -47,21 +47,21 @@ impl Stamp {
         Self { file: (0, 0), bytes: metadata.len(), changed }
     }
 
-    /// The stamp if the same stamp means the same content.
+    /// The stamp, if the same stamp guarantees the same content.
     pub(crate) fn settled(self) -> Option<Self> {
         let age = SystemTime::now().duration_since(self.changed).ok()?;
         (age >= SETTLED_AFTER).then_some(self)
     }
 }
 
-/// The ring in the file; none when there is no file.
+/// Reads the ring from the file; `None` if there is no file.
 pub(crate) fn load(path: &Path) -> Result<Option<(KeyRing, Stamp)>, Error> {
     let Some((text, stamp)) = read(path)? else { return Ok(None) };
     let ring = KeyRing::from_text(&text).map_err(|error| malformed(path, error))?;
     Ok(Some((ring, stamp)))
 }
 
-/// The text of a private file; none when there is no file.
+/// The text of a private file; `None` if there is no file.
 pub(crate) fn read(path: &Path) -> Result<Option<(Zeroizing<String>, Stamp)>, Error> {
     let file = match File::open(path) {
         Ok(file) => file,
@@ -71,7 +71,7 @@ pub(crate) fn read(path: &Path) -> Result<Option<(Zeroizing<String>, Stamp)>, Er
     let metadata = file.metadata().map_err(|error| failed("look at", path, error))?;
     refuse_if_open_to_others(path, &metadata)?;
 
-    // Read in one piece: a buffer that grows leaves secrets behind.
+    // Read in one piece: a buffer that grows leaves copies of secrets in memory.
     let room = usize::try_from(metadata.len().min(BYTES_MAX)).expect("a megabyte fits");
     let mut bytes = Zeroizing::new(Vec::with_capacity(room + 64));
     file.take(BYTES_MAX).read_to_end(&mut bytes).map_err(|error| failed("read", path, error))?;
@@ -98,14 +98,15 @@ fn refuse_if_open_to_others(_path: &Path, _metadata: &fs::Metadata) -> Result<()
     Ok(())
 }
 
-/// The right to change a keys file, until dropped. The lock file stays: removing it would let two hold the lock.
+/// The right to change a keys file, held until dropped. The lock file is never removed; otherwise two processes could
+/// hold the lock.
 pub(crate) struct Locked {
     path: PathBuf,
     _lock: File,
 }
 
 impl Locked {
-    /// Waits until no other process changes the file. A link is followed, so that two names have one lock.
+    /// Waits until no other process changes the file. Links are followed, so that two names of a file share one lock.
     pub(crate) fn wait(path: &Path) -> Result<Self, Error> {
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let mut lock_path = path.clone().into_os_string();
@@ -118,12 +119,12 @@ impl Locked {
         Ok(Self { path, _lock: lock })
     }
 
-    /// The ring in the file; none when there is no file.
+    /// Reads the ring from the file; `None` if there is no file.
     pub(crate) fn load(&self) -> Result<Option<KeyRing>, Error> {
         Ok(load(&self.path)?.map(|(ring, _)| ring))
     }
 
-    /// Puts the text into the file. Whoever reads sees the old one or the new one, after a crash too.
+    /// Replaces the content of the file. Readers see the old text or the new one, even after a crash.
     pub(crate) fn store(&self, text: &str) -> Result<(), Error> {
         let directory = self.path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
@@ -132,7 +133,7 @@ impl Locked {
         let written = write_draft(&draft, text)
             .and_then(|()| fs::rename(&draft, &self.path).map_err(|error| failed("replace", &self.path, error)));
         if written.is_err() {
-            // It failed before it had its name; what is left of it is of no use.
+            // The rename failed, so the draft is of no use.
             let _ = fs::remove_file(&draft);
         }
         written?;
@@ -158,7 +159,7 @@ fn sync_directory(_directory: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Files made with these options are for this user only.
+/// Creates files for this user only.
 #[cfg(unix)]
 fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     use std::os::unix::fs::OpenOptionsExt;
@@ -170,7 +171,7 @@ fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 
-/// Makes the directory, for this user only; one that is there stays as it is.
+/// Creates the directory for this user only. An existing one stays unchanged.
 pub(crate) fn make_directory(directory: &Path) -> Result<(), Error> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);

@@ -1,33 +1,31 @@
-//! The name of a key, which its tokens carry.
+//! The id of a key, which its tokens carry.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::claims::fill_random;
 
-/// Letters and digits that cannot be taken for each other, 32 of them.
+/// 32 letters and digits that are not easily confused.
 const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 const LEN: usize = 8;
 const LEN_MAX: usize = 32;
 
-/// Names a key; it is no secret.
+/// The id of a key; not a secret.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KeyId(String);
 
-/// The text cannot be the name of a key.
+/// The text is not a valid key id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a key id is 1 to {LEN_MAX} of A-Z a-z 0-9 _ -")]
 pub struct InvalidKeyId;
 
 impl KeyId {
-    /// A random name.
     pub(crate) fn random() -> Self {
         let mut bytes = [0; LEN];
         fill_random(&mut bytes);
         Self(bytes.iter().map(|byte| char::from(ALPHABET[usize::from(byte % 32)])).collect())
     }
 
-    /// The text of the name.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

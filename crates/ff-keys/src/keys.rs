@@ -12,15 +12,15 @@ use crate::file::{self, Locked, Stamp};
 use crate::ring::Verdict;
 use crate::{Claims, Error, InvalidToken, KeyFacts, KeyId, KeyRing, Source, WebhookKey};
 
-/// How long a change of the file by another process may stay unseen.
+/// How long a change of the file by another process may go unnoticed.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The keys of this process, shared by its clones.
 ///
-/// The file is looked at before every signature, when a token names a key that is not known here, and otherwise at most
-/// once a second: a rotation or revocation by one process is seen by the others within that time.
+/// The file is checked before every signature, and when a token names an unknown key. Otherwise it is checked at most
+/// once a second. So other processes see a rotation or revocation within a second.
 ///
-/// Its calls read or write a small file now and then and otherwise only compute, so they may be made from anywhere.
+/// Calls sometimes read or write a small file and otherwise only compute, so they are safe in any thread.
 #[derive(Clone)]
 pub struct Keys(Arc<Shared>);
 
@@ -29,17 +29,18 @@ struct Shared {
     state: Mutex<State>,
 }
 
-/// The ring as last read. Every assignment leaves it whole, so a panic elsewhere does not spoil it.
+/// The ring as last read. Every assignment replaces it whole, so a panic elsewhere does not corrupt it.
 struct State {
-    /// None until the first key is needed.
+    /// `None` until the first key is needed.
     ring: Option<Arc<KeyRing>>,
-    /// The version of the file the ring is from; none when it may have changed since without looking different.
+    /// The version of the file that the ring was read from. `None` if the file may have changed since with the same
+    /// stamp.
     seen: Option<Stamp>,
     looked_at: Option<Instant>,
 }
 
 impl Keys {
-    /// The keys at this place. A file that was named must be there; the one in the data directory is made when it is
+    /// Opens the keys at this place. A named file must exist. The file in the data directory is created when it is
     /// first needed.
     pub fn open(source: Source) -> Result<Self, Error> {
         let ring = match &source {
@@ -53,7 +54,7 @@ impl Keys {
         Ok(keys)
     }
 
-    /// Makes a keys file with one new key where there is none, for this user only, in a directory that is made too.
+    /// Creates a keys file with one new key, for this user only, and its directory. Fails if the file exists.
     pub fn create(path: &Path) -> Result<Self, Error> {
         make_parent(path)?;
         let locked = Locked::wait(path)?;
@@ -65,7 +66,7 @@ impl Keys {
         Self::open(Source::File(path.to_owned()))
     }
 
-    /// Where the keys are.
+    /// Where the keys come from.
     #[must_use]
     pub fn source(&self) -> &Source {
         &self.0.source
@@ -75,27 +76,28 @@ impl Keys {
         self.0.source.path()
     }
 
-    /// Signs the claims. Makes the keys file of the data directory if there is none.
+    /// Signs the claims. Creates the keys file of the data directory if there is none.
     ///
-    /// Refuses when the file has gone or can no longer be read, so that tokens nobody else accepts are not handed out.
+    /// Fails if the file has disappeared or become unreadable. Otherwise it might issue tokens that no other process
+    /// accepts.
     pub fn mint(&self, claims: &Claims) -> Result<WaitpointToken, Error> {
         self.ensure()?.mint(claims)
     }
 
-    /// The keys that sign the webhooks of a namespace, the newest first. Makes the keys file of the data directory if there is
-    /// none.
+    /// The keys that sign the webhooks of a namespace, newest first. Creates the keys file of the data directory if
+    /// there is none.
     ///
-    /// Refuses when the file has gone or can no longer be read, like [`Keys::mint`].
+    /// Fails if the file has disappeared or become unreadable, like [`Keys::mint`].
     pub fn webhook_keys(&self, namespace: &str) -> Result<Vec<WebhookKey>, Error> {
         Ok(self.ensure()?.webhook_keys(namespace))
     }
 
-    /// Makes sure that there is a key to sign with: makes the keys file of the data directory if there is none.
+    /// Ensures that there is a signing key. Creates the keys file of the data directory if there is none.
     pub fn make(&self) -> Result<(), Error> {
         self.ensure().map(|_| ())
     }
 
-    /// The ring as it is in the file now, made if need be.
+    /// The ring in the file now; the file is created if necessary.
     fn ensure(&self) -> Result<Arc<KeyRing>, Error> {
         if let Some(path) = self.path() {
             let mut state = self.0.lock();
@@ -106,7 +108,7 @@ impl Keys {
             drop(state);
             make_parent(path)?;
             let locked = Locked::wait(path)?;
-            // Whoever had the lock before may have made it.
+            // The previous holder of the lock may have created it.
             if locked.load()?.is_none() {
                 locked.store(&KeyRing::generate().to_text())?;
             }
@@ -115,10 +117,10 @@ impl Keys {
         self.0.lock().ring.clone().ok_or_else(|| self.0.missing())
     }
 
-    /// The claims of a token that was signed with one of the keys.
+    /// Returns the claims of a token that was signed with one of the keys.
     ///
-    /// Every other text is refused alike. Whether the token has expired, was spent or replaced is not judged here.
-    /// While the file cannot be read, the keys read last are used.
+    /// Every other text fails with the same error. Expired, used or replaced tokens are not detected here. While the
+    /// file is unreadable, the keys read last are used.
     pub fn verify(&self, token: &str) -> Result<Claims, InvalidToken> {
         self.verify_at(token, Instant::now())
     }
@@ -131,11 +133,11 @@ impl Keys {
             Verdict::Invalid => return Err(InvalidToken),
             Verdict::UnknownKey => {}
         }
-        // Another process may have made the key a moment ago.
+        // Another process may have created the key a moment ago.
         let Some(path) = self.path() else { return Err(InvalidToken) };
         let ring = {
             let mut state = self.0.lock();
-            // An unreadable file leaves the ring as it was, and the token unknown.
+            // If the file is unreadable, the ring stays as it was and the token stays unknown.
             let _ = self.0.look(&mut state, path, now);
             state.ring.clone()
         };
@@ -145,33 +147,33 @@ impl Keys {
         }
     }
 
-    /// The ring, looked at anew if the last look is too long ago.
+    /// The ring; the file is checked again if the last check is too old.
     fn ring(&self, now: Instant) -> Option<Arc<KeyRing>> {
         let mut state = self.0.lock();
         let due = state.looked_at.is_none_or(|looked_at| now.saturating_duration_since(looked_at) >= LOOK_EVERY);
         if let Some(path) = self.path().filter(|_| due) {
-            // An unreadable file leaves the ring as it was; signing says what is wrong with it.
+            // If the file is unreadable, the ring stays as it was. Signing reports the error.
             let _ = self.0.look(&mut state, path, now);
         }
         state.ring.clone()
     }
 
-    /// The names of the keys whose tokens are accepted, the signing one first; none before the first key is needed.
+    /// The ids of the keys whose tokens are accepted, the signing one first. Empty before the first key is needed.
     #[must_use]
     pub fn key_ids(&self) -> Vec<KeyId> {
         self.ring(Instant::now()).map(|ring| ring.key_ids()).unwrap_or_default()
     }
 
-    /// What may be said about every key, the signing one first.
+    /// The public facts of every key, the signing one first.
     #[must_use]
     pub fn facts(&self) -> Vec<KeyFacts> {
         self.ring(Instant::now()).map(|ring| ring.facts()).unwrap_or_default()
     }
 
-    /// Refuses with [`Error::ForeignRing`] when a store knows keys but none of these.
+    /// Fails with [`Error::ForeignRing`] if the store knows keys but none of these.
     ///
-    /// To be asked before the first signature for a store, and before [`Keys::make`], so that a process that should
-    /// have been given a file does not make another.
+    /// Call this before the first signature for a store, and before [`Keys::make`]. Then a process that lacks the right
+    /// file does not create another one.
     pub fn check_known<T: AsRef<str>>(&self, known: &[T]) -> Result<(), Error> {
         if let Some(path) = self.path() {
             self.0.look(&mut self.0.lock(), path, Instant::now())?;
@@ -184,15 +186,16 @@ impl Keys {
         Err(Error::ForeignRing { place: self.0.source.to_string(), known, here })
     }
 
-    /// Signs with a new key from now on, and accepts tokens of the old one until the grace is over. Says the new key.
+    /// Rotates: signs with a new key from now on, and accepts tokens of the old one during the grace period. Returns
+    /// the new id.
     ///
-    /// Keys that another process adds or revokes at the same time stay added or revoked. Refuses for keys by value.
+    /// Concurrent additions and revocations by other processes are kept. Fails for keys given by value.
     pub fn rotate(&self, grace: Duration) -> Result<KeyId, Error> {
         self.change(|ring| Ok(ring.rotate(grace)))
     }
 
-    /// Accepts no token of this key any more, in other processes within a second. Says the key that signs now, which is
-    /// a new one if it was the signing key. Refuses for keys by value and for a key that is not there.
+    /// Revokes a key: its tokens fail from now on, in other processes within a second. Returns the id of the signing
+    /// key, which is new if the signing key was revoked. Fails for keys given by value and for an unknown key.
     pub fn revoke(&self, id: &KeyId) -> Result<KeyId, Error> {
         self.change(|ring| {
             if ring.revoke(id) {
@@ -203,7 +206,7 @@ impl Keys {
         })
     }
 
-    /// Changes the ring in the file, whatever this process believes to be in it.
+    /// Changes the ring in the file, starting from the file's current content.
     fn change<T>(&self, change: impl FnOnce(&mut KeyRing) -> Result<T, Error>) -> Result<T, Error> {
         let path = self.path().ok_or(Error::Fixed)?;
         self.ensure()?;
@@ -225,7 +228,7 @@ impl Shared {
         Error::Missing { path: self.source.path().map(Path::to_owned).unwrap_or_default() }
     }
 
-    /// Reads the file if it may have changed. No file is fine only where one will be made.
+    /// Reads the file if it may have changed. A missing file is accepted only where one will be created.
     fn look(&self, state: &mut State, path: &Path, now: Instant) -> Result<(), Error> {
         state.looked_at = Some(now);
         if let (Some(seen), Some(_)) = (&state.seen, &state.ring)
@@ -252,14 +255,14 @@ fn make_parent(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// A value may have its lines separated by semicolons, where a variable can hold one line only.
+/// In `FF_KEYS`, semicolons may separate the lines, because some variables can hold only one line.
 fn read_value(text: &str) -> Result<KeyRing, Error> {
     let lines = Zeroizing::new(text.replace(';', "\n"));
     KeyRing::from_text(&lines).map_err(|source| Error::Malformed { place: "FF_KEYS".to_owned(), source })
 }
 
 impl fmt::Debug for Keys {
-    /// The place; what is in it is read when it is needed.
+    /// Prints the place only; the keys are read when they are needed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Keys({:?})", self.0.source)
     }
@@ -307,7 +310,7 @@ mod tests {
             let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
             assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
         }
-        // Whoever looks in the same place has the same keys.
+        // Another process that looks in the same place has the same keys.
         assert!(in_data_dir(directory.path()).verify(token.as_str()).is_ok());
     }
 

@@ -1,15 +1,15 @@
-//! Signs and checks waitpoint tokens and webhooks, finds, makes and rotates their keys; and makes bearer tokens.
+//! Signs and verifies waitpoint tokens and webhooks; finds, creates and rotates their keys; creates bearer tokens.
 //!
-//! A token is `wp1.<key id>.<claims>.<mac>` ([`KeyRing::mint`], [`KeyRing::verify`]): whoever holds it can read its
-//! claims, its mac can be made only with the key. One process keeps its ring in [`Keys`], which finds it where
-//! [`Source::find`] says and follows the file when another process rotates it.
+//! A token is `wp1.<key id>.<claims>.<mac>` ([`KeyRing::mint`], [`KeyRing::verify`]). Its holder can read the claims. The
+//! mac can be computed only with the key. A process keeps its ring in [`Keys`]. [`Source::find`] says where the keys
+//! file is, and `Keys` reads it again when another process rotates it.
 //!
-//! **Invariant:** a secret is never printed: not in `Debug`, not in an error, not in a log. The one way out is
-//! [`KeyRing::to_text`], which is what the file holds. A [`WebhookKey`] is derived and cannot be turned back; it is shown to
-//! whoever receives webhooks.
+//! **Invariant:** a secret is never printed: not in `Debug`, not in an error, not in a log. Only [`KeyRing::to_text`]
+//! returns secrets, as the content of the keys file. A [`WebhookKey`] is derived, and no secret can be computed from it.
+//! The receivers of webhooks get it.
 //!
-//! Deliberately absent: the life of a token. Its expiry, its uses and whether it was replaced are judged by the store,
-//! inside the call that uses it.
+//! Deliberately absent: the life of a token. The store checks its expiry, its uses and whether it was replaced, inside
+//! the call that uses it.
 
 mod bearer;
 mod claims;

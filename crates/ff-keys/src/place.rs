@@ -1,4 +1,5 @@
-//! Where the keys are: servers and workers look in the same places, so on one machine they share them untold.
+//! Where the keys are. Servers and workers look in the same places, so on one machine they share them without a
+//! setting.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -13,34 +14,34 @@ const FILE_NAME: &str = "keys";
 /// The data directory's name below the directories of the user.
 const DIRECTORY_NAME: &str = "flowfabric";
 
-/// What a command line says about places; all of it is optional.
+/// The places that a command line names; each is optional.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Places<'a> {
     /// The keys file (`--keys`).
     pub keys: Option<&'a Path>,
     /// The data directory (`--data-dir`).
     pub data_dir: Option<&'a Path>,
-    /// The directory of the embedded store, if that is the store.
+    /// The directory of the embedded store, if there is one.
     pub embedded: Option<&'a Path>,
 }
 
-/// Where a process has its keys from.
+/// Where a process gets its keys from.
 ///
 /// Its `Debug` and `Display` name the place, never a key.
 #[derive(Clone)]
 pub enum Source {
-    /// The text of `FF_KEYS`: cannot be changed from here.
+    /// The text of `FF_KEYS`, which this process cannot change.
     Value(Zeroizing<String>),
-    /// A file somebody named (`--keys`, `FF_KEYS_FILE`): it must be there.
+    /// A named file (`--keys`, `FF_KEYS_FILE`): it must exist.
     File(PathBuf),
-    /// The file in the data directory: made when it is needed.
+    /// The file in the data directory: created when it is needed.
     DataDir(PathBuf),
 }
 
 impl Source {
-    /// Where the keys are: `--keys`, else `FF_KEYS` or `FF_KEYS_FILE`, else `keys` in the [`data_dir`].
+    /// Finds the keys: `--keys`, else `FF_KEYS` or `FF_KEYS_FILE`, else `keys` in the [`data_dir`].
     ///
-    /// Refuses when both variables are set. An empty variable counts as not set.
+    /// Fails if both variables are set. An empty variable counts as unset.
     pub fn find(places: &Places<'_>) -> Result<Self, Error> {
         Self::find_in(places, &|name| std::env::var_os(name))
     }
@@ -64,7 +65,7 @@ impl Source {
         }
     }
 
-    /// The file; none for a value.
+    /// The file; `None` for a value.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         match self {
@@ -94,7 +95,7 @@ impl fmt::Debug for Source {
 }
 
 /// The data directory: the embedded store's, else `--data-dir` or `FF_DATA_DIR`, else `$XDG_STATE_HOME/flowfabric`,
-/// else `~/.local/state/flowfabric`. It is not made here.
+/// else `~/.local/state/flowfabric`. This function does not create it.
 pub fn data_dir(places: &Places<'_>) -> Result<PathBuf, Error> {
     data_dir_in(places, &|name| std::env::var_os(name))
 }
@@ -106,7 +107,7 @@ fn data_dir_in(places: &Places<'_>, env: &dyn Fn(&str) -> Option<OsString>) -> R
     if let Some(directory) = set(env, "FF_DATA_DIR") {
         return Ok(directory.into());
     }
-    // The specification says that a relative path here is to be ignored.
+    // The specification requires that a relative path here is ignored.
     if let Some(state) = set(env, "XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute()) {
         return Ok(state.join(DIRECTORY_NAME));
     }

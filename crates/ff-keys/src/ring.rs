@@ -1,4 +1,4 @@
-//! The keys themselves: one that signs, and older ones still accepted.
+//! The keys themselves: one signs, and older ones are still accepted.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::{Claims, Error, InvalidToken, KeyId, WebhookKey};
 /// The length of a secret in bytes.
 pub(crate) const SECRET_LEN: usize = 32;
 
-/// A key's secret; wiped when dropped, never printed.
+/// The secret of a key; wiped when dropped, never printed.
 #[derive(Clone)]
 pub(crate) struct Secret(Zeroizing<Vec<u8>>);
 
@@ -24,7 +24,7 @@ impl Secret {
         Self(bytes)
     }
 
-    /// The secret with these bytes, if there are as many as there must be.
+    /// The secret with these bytes; `None` if the length is wrong.
     pub(crate) fn from_bytes(bytes: Zeroizing<Vec<u8>>) -> Option<Self> {
         (bytes.len() == SECRET_LEN).then_some(Self(bytes))
     }
@@ -48,7 +48,7 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// A new key whose name is none of these.
+    /// A new key with an unused id.
     fn random(now: TimestampMs, taken: &[KeyId]) -> Self {
         let mut id = KeyId::random();
         while taken.contains(&id) {
@@ -58,7 +58,7 @@ impl Key {
     }
 }
 
-/// A key that no longer signs but is accepted for a while.
+/// A key that no longer signs but is accepted during its grace period.
 #[derive(Clone, Debug)]
 pub(crate) struct Retiring {
     pub(crate) key: Key,
@@ -67,7 +67,7 @@ pub(crate) struct Retiring {
 
 /// The keys of a store's processes: one signs, others are still accepted.
 ///
-/// Its `Debug` shows names and times, never a secret.
+/// Its `Debug` shows ids and times, never a secret.
 ///
 /// ```
 /// use ff_core::types::{ExecutionId, WaitpointId};
@@ -93,18 +93,17 @@ pub struct KeyRing {
     pub(crate) accepted: Vec<Retiring>,
 }
 
-/// What may be said about a key.
+/// The public facts of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyFacts {
-    /// Its name.
     pub id: KeyId,
-    /// When it was made.
+    /// When the key was created.
     pub made_at: TimestampMs,
-    /// Until when its tokens are accepted; none for the one that signs.
+    /// Until when its tokens are accepted; `None` for the signing key.
     pub until: Option<TimestampMs>,
 }
 
-/// What became of a check, for whoever may look for the key elsewhere.
+/// The result of a check. It tells whether another place could have the key.
 pub(crate) enum Verdict {
     Genuine(Claims),
     UnknownKey,
@@ -118,19 +117,20 @@ impl KeyRing {
         Self { signing: Key::random(TimestampMs::now(), &[]), accepted: Vec::new() }
     }
 
-    /// Signs the claims with the signing key. Refuses a namespace or approver that is too long.
+    /// Signs the claims with the signing key. Fails if a namespace or approver is too long.
     pub fn mint(&self, claims: &Claims) -> Result<WaitpointToken, Error> {
         token::sign(self.signing.secret.as_bytes(), &self.signing.id, claims)
     }
 
-    /// The claims of a token that was signed with a key of this ring, by this process's clock for retiring keys.
+    /// Returns the claims of a token that was signed with a key of this ring. Retiring keys expire by this process's
+    /// clock.
     ///
-    /// Whether the token has expired, was spent or replaced is not judged here.
+    /// Expired, used or replaced tokens are not detected here.
     pub fn verify(&self, token: &str) -> Result<Claims, InvalidToken> {
         self.verify_at(token, TimestampMs::now())
     }
 
-    /// As [`KeyRing::verify`], at another time.
+    /// Like [`KeyRing::verify`], at another time.
     pub fn verify_at(&self, token: &str, now: TimestampMs) -> Result<Claims, InvalidToken> {
         match self.judge(token, now) {
             Verdict::Genuine(claims) => Ok(claims),
@@ -150,13 +150,14 @@ impl KeyRing {
         std::iter::once(&self.signing).chain(accepted.map(|retiring| &retiring.key))
     }
 
-    /// The names of the keys whose tokens are accepted, the signing one first.
+    /// The ids of the keys whose tokens are accepted, the signing one first.
     #[must_use]
     pub fn key_ids(&self) -> Vec<KeyId> {
         self.live(TimestampMs::now()).map(|key| key.id.clone()).collect()
     }
 
-    /// The keys that sign the webhooks of a namespace, derived from the keys whose tokens are accepted, the signing one first.
+    /// The keys that sign the webhooks of a namespace, the signing one first. They are derived from the keys whose
+    /// tokens are accepted.
     #[must_use]
     pub fn webhook_keys(&self, namespace: &str) -> Vec<WebhookKey> {
         let now = TimestampMs::now();
@@ -165,7 +166,7 @@ impl KeyRing {
         std::iter::once(WebhookKey::derive(&self.signing, None, namespace)).chain(accepted).collect()
     }
 
-    /// What may be said about every key, the signing one first.
+    /// The public facts of every key, the signing one first.
     #[must_use]
     pub fn facts(&self) -> Vec<KeyFacts> {
         let facts = |key: &Key, until| KeyFacts { id: key.id.clone(), made_at: key.made_at, until };
@@ -173,14 +174,14 @@ impl KeyRing {
         std::iter::once(facts(&self.signing, None)).chain(accepted).collect()
     }
 
-    /// Signs with a new key from now on, and accepts tokens of the old one until the grace is over.
+    /// Signs with a new key from now on, and accepts tokens of the old one during the grace period.
     ///
-    /// Keys whose grace is over are forgotten.
+    /// Keys whose grace period is over are dropped.
     pub fn rotate(&mut self, grace: Duration) -> KeyId {
         self.rotate_at(grace, TimestampMs::now())
     }
 
-    /// As [`KeyRing::rotate`], at another time.
+    /// Like [`KeyRing::rotate`], at another time.
     pub fn rotate_at(&mut self, grace: Duration, now: TimestampMs) -> KeyId {
         let grace_ms = i64::try_from(grace.as_millis()).unwrap_or(i64::MAX);
         let until = TimestampMs::from_millis(now.as_millis().saturating_add(grace_ms));
@@ -190,9 +191,9 @@ impl KeyRing {
         self.signing.id.clone()
     }
 
-    /// Accepts no token of this key any more; if it was the signing one, a new one is made.
+    /// Revokes a key. If it was the signing key, a new one is created.
     ///
-    /// False when the ring has no such key.
+    /// Returns false if the ring has no such key.
     pub fn revoke(&mut self, id: &KeyId) -> bool {
         if self.signing.id == *id {
             self.replace_signing(TimestampMs::now());
@@ -253,7 +254,7 @@ mod tests {
         assert!(ring.verify_at(new.as_str(), at(1_000_000)).is_ok());
         assert!(new.as_str().starts_with(&format!("wp1.{new_id}.")));
 
-        // A later rotation forgets what is over, and a grace of nothing ends the old key at once.
+        // A later rotation drops expired keys, and a grace period of zero ends the old key at once.
         let newest = ring.rotate_at(Duration::ZERO, at(1_500));
         assert_eq!(ring.facts().into_iter().map(|facts| facts.id).collect::<Vec<_>>(), [newest]);
         assert!(ring.verify_at(new.as_str(), at(1_500)).is_err());

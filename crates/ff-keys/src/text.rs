@@ -1,4 +1,4 @@
-//! A key ring as text, what a keys file and `FF_KEYS` hold: a header, then one key a line.
+//! The text form of a key ring, used by keys files and `FF_KEYS`: a header, then one key per line.
 //!
 //! ```text
 //! flowfabric keys 1
@@ -23,7 +23,7 @@ impl KeyRing {
     /// The ring as text, secrets included.
     #[must_use]
     pub fn to_text(&self) -> Zeroizing<String> {
-        // Room for everything from the start: a buffer that grows leaves secrets behind.
+        // The capacity is enough for everything: a buffer that grows leaves copies of secrets in memory.
         let mut text = Zeroizing::new(String::with_capacity(256 + 256 * (1 + self.accepted.len())));
         text.push_str(HEADER);
         text.push('\n');
@@ -36,7 +36,7 @@ impl KeyRing {
         text
     }
 
-    /// The ring a text holds. Lines that are empty or start with `#` say nothing.
+    /// Parses a ring. Empty lines and lines that start with `#` are ignored.
     pub fn from_text(text: &str) -> Result<Self, BadKeys> {
         let mut lines = text.lines().zip(1..);
         if lines.next().is_none_or(|(header, _)| header.trim_end() != HEADER) {
@@ -79,7 +79,7 @@ fn push_key(text: &mut Zeroizing<String>, role: &str, key: &Key, until: Option<T
     text.push('\n');
 }
 
-/// A key, and until when it is accepted unless it signs. The problem says nothing of the line's content.
+/// A key, and until when it is accepted; `None` if it signs. The error says nothing about the line's content.
 fn read_key(line: &str) -> Result<(Key, Option<TimestampMs>), &'static str> {
     let mut words = line.split_ascii_whitespace();
     let signs = match words.next() {

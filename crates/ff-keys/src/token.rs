@@ -1,4 +1,4 @@
-//! The text of a token: `wp1.<key id>.<claims>.<mac>`, both last parts base64url without padding.
+//! The text of a token: `wp1.<key id>.<claims>.<mac>`; claims and mac are base64url without padding.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -11,16 +11,16 @@ use crate::{Claims, Error, KeyId};
 
 const VERSION: &str = "wp1";
 
-/// The longest text that can be a token; anything longer is refused unread.
+/// The longest possible token. Longer texts fail without being parsed.
 pub const TOKEN_BYTES_MAX: usize = 1_024;
 
-/// The SHA-256 of the token's text in hex: what the store keeps instead of the token.
+/// The SHA-256 of the token's text in hex, which the store keeps instead of the token.
 #[must_use]
 pub fn digest(token: &WaitpointToken) -> String {
     hex::encode(Sha256::digest(token.as_str()))
 }
 
-/// The mac over version, key id and claims, each field behind its length.
+/// The mac over version, key id and claims, each preceded by its length.
 fn mac(secret: &[u8], id: &str, claims: &[u8]) -> Hmac<Sha256> {
     let mut header = Vec::with_capacity(64);
     push_field(&mut header, VERSION.as_bytes());
@@ -38,7 +38,7 @@ pub(crate) fn sign(secret: &[u8], id: &KeyId, claims: &Claims) -> Result<Waitpoi
     Ok(WaitpointToken::new(spell(id.as_str(), &claims, &mac)))
 }
 
-/// The one text of a token. Made in one piece, so that no part of it is left behind in memory.
+/// The only text of a token. It is allocated once, so that no copy of a part stays in memory.
 fn spell(id: &str, claims: &[u8], mac: &[u8]) -> String {
     let mut text = String::with_capacity(TOKEN_BYTES_MAX);
     text.push_str(VERSION);
@@ -51,17 +51,17 @@ fn spell(id: &str, claims: &[u8], mac: &[u8]) -> String {
     text
 }
 
-/// A text with the parts of a token, not yet checked.
+/// A text with the parts of a token, not yet verified.
 pub(crate) struct Unchecked<'a> {
     text: &'a str,
-    /// The key it says it is signed with.
+    /// The id of the key it claims to be signed with.
     pub(crate) key_id: &'a str,
     claims: Vec<u8>,
     mac: [u8; 32],
 }
 
 impl<'a> Unchecked<'a> {
-    /// The parts, if the text has them.
+    /// Splits the text into the parts of a token.
     pub(crate) fn read(text: &'a str) -> Option<Self> {
         if text.len() > TOKEN_BYTES_MAX {
             return None;
@@ -73,18 +73,18 @@ impl<'a> Unchecked<'a> {
             return None;
         }
         let mut mac = [0; 32];
-        // The decoder refuses padding, other alphabets and stray bits at the end.
+        // The decoder rejects padding, other alphabets and stray bits at the end.
         if URL_SAFE_NO_PAD.decode_slice(mac_text, &mut mac).ok()? != mac.len() {
             return None;
         }
         Some(Self { text, key_id, claims: URL_SAFE_NO_PAD.decode(claims).ok()?, mac })
     }
 
-    /// The claims, if they were signed with this secret. The mac is compared in constant time.
+    /// Returns the claims if they were signed with this secret. Compares the mac in constant time.
     pub(crate) fn check(&self, secret: &[u8]) -> Option<Claims> {
         mac(secret, self.key_id, &self.claims).verify_slice(&self.mac).ok()?;
         let claims = Claims::decode(&self.claims)?;
-        // One token, one text: the store knows it by the digest of its text.
+        // Each token has exactly one text, because the store knows it by the digest of that text.
         (spell(self.key_id, &self.claims, &self.mac) == self.text).then_some(claims)
     }
 }

@@ -1,4 +1,4 @@
-//! What signs webhooks: a key per namespace, derived from each key of the ring, and the signature made with it.
+//! Signing of webhooks: a key per namespace, derived from each key of the ring, and the signatures made with it.
 
 use std::fmt;
 
@@ -11,19 +11,20 @@ use crate::KeyId;
 use crate::claims::push_field;
 use crate::ring::Key;
 
-/// Begins the derivation, so that nothing else the ring signs can be such a key.
+/// Prefix of the derivation, so that nothing else that the ring signs can equal such a key.
 const LABEL: &[u8] = b"ff-webhook-key-1";
-/// Begins the text of a key: whoever finds one lying around knows what it is.
+/// Prefix of a key's text, so that a leaked key is recognised.
 const PREFIX: &str = "whk_";
-/// Begins each signature of a header.
+/// Prefix of each signature in a header.
 const VERSION: &str = "v1=";
-/// The most signatures of one header that are looked at.
+/// The most signatures of one header that are checked.
 const SIGNATURES_MAX: usize = 16;
 
-/// How far the time of a webhook may be from the receiver's before it is refused as an old one sent again: five minutes.
+/// The largest difference between the time of a webhook and the receiver's clock: five minutes. Beyond it, the webhook
+/// counts as a replayed old one.
 pub const WEBHOOK_TOLERANCE_MS: i64 = 300_000;
 
-/// A key that signs the webhooks of one namespace: who has it can check them, and make them.
+/// A key for the webhooks of one namespace. Its holder can verify them, and also forge them.
 pub struct WebhookKey {
     id: KeyId,
     until: Option<TimestampMs>,
@@ -50,13 +51,13 @@ impl WebhookKey {
         &self.id
     }
 
-    /// Until when it signs beside a newer one; without an end it is the newest.
+    /// Until when it signs beside a newer key; `None` for the newest key.
     #[must_use]
     pub fn until(&self) -> Option<TimestampMs> {
         self.until
     }
 
-    /// The key as a receiver is given it. The bytes of this text are the key of the HMAC.
+    /// The key in the form a receiver needs. The bytes of this text are the key of the HMAC.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.text
@@ -82,8 +83,8 @@ fn mac(key: &[u8], id: &str, timestamp: &str, body: &[u8]) -> Hmac<Sha256> {
     mac
 }
 
-/// The value of the signature header: one signature per key, so that a receiver that has an older key goes on while it is
-/// still accepted.
+/// The value of the signature header: one signature per key. So a receiver with an older key can verify webhooks during
+/// the grace period.
 #[must_use]
 pub fn sign_webhook(keys: &[WebhookKey], id: &str, timestamp: &str, body: &[u8]) -> String {
     let one = |key: &WebhookKey| {
@@ -93,7 +94,7 @@ pub fn sign_webhook(keys: &[WebhookKey], id: &str, timestamp: &str, body: &[u8])
     keys.iter().map(one).collect::<Vec<_>>().join(",")
 }
 
-/// What the headers of a webhook say.
+/// The headers of a webhook.
 #[derive(Clone, Copy, Debug)]
 pub struct WebhookHeaders<'a> {
     /// `FF-Webhook-Id`: the same in every try.
@@ -104,21 +105,21 @@ pub struct WebhookHeaders<'a> {
     pub signature: &'a str,
 }
 
-/// The webhook is not one of this store's, was changed on the way, or is an old one sent again.
+/// The webhook was not sent by this store, was changed in transit, or is a replayed old one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidWebhook {
-    /// No signature was made with the key.
+    /// No signature matches the key.
     #[error("the webhook was not signed with this key, or was changed on the way")]
     Signature,
-    /// It was signed too long ago, or the clocks differ by that much.
+    /// It was signed too long ago, or the clocks differ too much.
     #[error("the webhook was signed more than {WEBHOOK_TOLERANCE_MS} ms from now")]
     Time,
 }
 
-/// Checks a webhook as its receiver does: with the key of its namespace (`ff webhook key`), its headers, and its body as the
-/// bytes that came.
+/// Verifies a webhook as its receiver does. Needs the key of its namespace (`ff webhook key`), its headers, and the
+/// unchanged bytes of its body.
 ///
-/// Signatures are compared in constant time. The same webhook may come more than once: its id says so.
+/// Signatures are compared in constant time. The same webhook may arrive more than once, with the same id.
 ///
 /// ```
 /// use ff_keys::{InvalidWebhook, WebhookHeaders, verify_webhook};
@@ -210,7 +211,7 @@ mod tests {
 
     #[test]
     fn the_key_of_this_secret_is_this_text() {
-        // Made with another program: a derivation that changes would lock every receiver out.
+        // Computed with another program: a changed derivation would break every receiver.
         let text = "flowfabric keys 1\nsign k1k1k1k1 made_at=1 secret=AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8\n";
         let keys = KeyRing::from_text(text).unwrap().webhook_keys("default");
         assert_eq!(keys[0].expose(), "whk_47d5cdd65e444fdad476e5a7347e197d41d770473035a1ae7c3c5e0e80536221");

@@ -1,4 +1,4 @@
-//! What a typed call is: a function's name, its arguments and its reply.
+//! A typed call: the name of a function, its arguments and its reply.
 
 use crate::rules::Problem;
 use crate::wire::{DecodeError, Reader};
@@ -9,22 +9,22 @@ pub trait Call: Send + Sync {
     const FUNCTION: &'static str;
     /// The contract carries `no-writes`.
     const READ_ONLY: bool;
-    /// What the function answers.
+    /// The reply of the function.
     type Reply: Send;
 
     /// The arguments as one msgpack map.
     fn encode(&self) -> Vec<u8>;
 
-    /// Fails when an argument is outside the bounds of the contract; the library then need not look.
+    /// Fails if an argument is outside the bounds of the contract. The library then need not check again.
     fn check(&self) -> Result<(), Problem> {
         Ok(())
     }
 
-    /// How much of a list it takes up.
+    /// Its weight in a list.
     fn weight(&self) -> usize {
         1
     }
 
-    /// The reply: its outcome and the fields of it.
+    /// Reads the reply: an outcome and its fields.
     fn decode_reply(input: &mut Reader<'_>) -> Result<Self::Reply, DecodeError>;
 }

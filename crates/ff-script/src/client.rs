@@ -16,7 +16,7 @@ use crate::library::Library;
 use crate::refusal;
 use crate::wire::{DecodeError, Reader};
 
-/// The library whose contracts the types of this crate were written from.
+/// The number of the library from whose contracts the types of this crate were generated.
 static NUMBER: LazyLock<u32> = LazyLock::new(|| Library::shipped().number);
 
 /// Makes typed calls to one store.
@@ -29,19 +29,19 @@ pub struct Client {
     visits: bool,
 }
 
-/// Operations of any functions that go to the store together.
+/// Operations of any functions, sent to the store together.
 #[derive(Default)]
 pub struct List(Vec<Result<Invocation, Error>>);
 
-/// An operation of a [`List`]: what its answer is taken by.
+/// An operation of a [`List`]; takes the matching reply from [`Answers`].
 pub struct Asked<C>(usize, PhantomData<fn() -> C>);
 
-/// The answers to a [`List`], each to be taken once.
+/// The replies to a [`List`]. Each can be taken once.
 #[derive(Default)]
 pub struct Answers(Vec<Option<Result<Vec<u8>, Error>>>);
 
 impl List {
-    /// Adds an operation. One whose arguments are out of bounds is answered without being sent.
+    /// Adds an operation. If its arguments are out of bounds, it fails without being sent.
     pub fn add<C: Call>(&mut self, client: &Client, route: Route, call: &C) -> Asked<C> {
         self.0.push(client.invocation(route, call, false));
         Asked(self.0.len() - 1, PhantomData)
@@ -49,7 +49,7 @@ impl List {
 }
 
 impl Answers {
-    /// What became of an operation; asked for a second time, nothing is known of it any more.
+    /// Takes the reply of an operation. A second take of the same operation fails.
     pub fn take<C: Call>(&mut self, asked: Asked<C>) -> Result<C::Reply, Error> {
         let answer = self.0.get_mut(asked.0).and_then(Option::take);
         let bytes = answer.unwrap_or(Err(Error::Host(HostError::Closed)))?;
@@ -57,42 +57,41 @@ impl Answers {
     }
 }
 
-/// A reply and what it cost.
+/// A reply and its cost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counted<T> {
-    /// The reply.
     pub reply: T,
-    /// The store calls the function made.
+    /// Number of store calls that the function made.
     pub calls: u32,
 }
 
 impl Client {
-    /// A client of this host, whose store has these partitions.
+    /// A client for a host and the partition counts of its store.
     #[must_use]
     pub fn new(host: Arc<dyn Host>, partitions: PartitionConfig) -> Self {
         let visits = host.facts().kind != "valkey-cluster";
         Self { host, partitions, now_ms: None, background: false, visits }
     }
 
-    /// The same client at a time of its own; only the test bundle listens to it.
+    /// The same client at a fixed time; only the test bundle uses it.
     #[must_use]
     pub fn at(&self, now_ms: i64) -> Self {
         Self { now_ms: Some(now_ms), ..self.clone() }
     }
 
-    /// The same client for work that nobody waits for: it leaves most of a list to others.
+    /// The same client for background work, which leaves most of a list to other work.
     #[must_use]
     pub fn in_background(&self) -> Self {
         Self { background: true, ..self.clone() }
     }
 
-    /// The same client, whose operations reach one partition each, as on a cluster.
+    /// The same client, but each operation uses one partition only, as on a cluster.
     #[must_use]
     pub fn without_visits(&self) -> Self {
         Self { visits: false, ..self.clone() }
     }
 
-    /// True when a claim asks quotas and budgets on its way: they share a store with executions.
+    /// True if a claim visits quotas and budgets itself, because they share a store with executions.
     #[must_use]
     pub const fn admits_in_claims(&self) -> bool {
         self.visits
@@ -110,37 +109,38 @@ impl Client {
         self.partitions
     }
 
-    /// Where an execution lives.
+    /// The partition of an execution.
     #[must_use]
     pub const fn route_of(&self, id: &ExecutionId) -> Route {
         Route::Execution(self.partitions.of_execution(id))
     }
 
-    /// Where a flow and its members live.
+    /// The partition of a flow and its members.
     #[must_use]
     pub const fn route_of_flow(&self, id: &FlowId) -> Route {
         Route::Execution(self.partitions.of_flow(id))
     }
 
-    /// Where a waitpoint lives: with its execution, whose seed it has.
+    /// The partition of a waitpoint, which is that of its execution, because they share the seed.
     #[must_use]
     pub const fn route_of_waitpoint(&self, id: &WaitpointId) -> Route {
         Route::Execution(self.partitions.of_waitpoint(id))
     }
 
-    /// Where a budget lives.
+    /// The partition of a budget.
     #[must_use]
     pub const fn route_of_budget(&self, id: &BudgetId) -> Route {
         Route::Budget(self.partitions.of_budget(id))
     }
 
-    /// Where a quota lives.
+    /// The partition of a quota.
     #[must_use]
     pub const fn route_of_quota(&self, id: &QuotaPolicyId) -> Route {
         Route::Quota(self.partitions.of_quota(id))
     }
 
-    /// Where a holder set lives: with the quota or budget its name has the id of, and otherwise where the name's hash says.
+    /// The partition of a holder set: that of the quota or budget whose id the name contains, otherwise one chosen by
+    /// the name's hash.
     #[must_use]
     pub fn route_of_holder_set(&self, set: &str) -> Route {
         match HolderSet::read(set) {
@@ -152,17 +152,17 @@ impl Client {
         Route::Quota(u16::from_be_bytes([digest[0], digest[1]]) % self.partitions.quotas)
     }
 
-    /// Every partition that holds quotas.
+    /// All partitions of quotas.
     pub fn quota_routes(&self) -> impl Iterator<Item = Route> + use<> {
         (0..self.partitions.quotas).map(Route::Quota)
     }
 
-    /// Every partition that holds budgets.
+    /// All partitions of budgets.
     pub fn budget_routes(&self) -> impl Iterator<Item = Route> + use<> {
         (0..self.partitions.budgets).map(Route::Budget)
     }
 
-    /// Every partition that holds executions.
+    /// All partitions of executions.
     pub fn execution_routes(&self) -> impl Iterator<Item = Route> + use<> {
         (0..self.partitions.executions).map(Route::Execution)
     }
@@ -173,7 +173,7 @@ impl Client {
         Ok(read_reply::<C>(&bytes)?.0)
     }
 
-    /// Runs one function many times, in this order and in as few calls of the store as they fit into; each is answered on its own.
+    /// Runs one function many times, in this order and in as few lists as possible. Each operation has its own reply.
     pub async fn call_all<C: Call>(&self, calls: &[(Route, C)]) -> Vec<Result<C::Reply, Error>> {
         let mut list = List::default();
         let asked: Vec<Asked<C>> = calls.iter().map(|(route, call)| list.add(self, *route, call)).collect();
@@ -181,7 +181,7 @@ impl Client {
         asked.into_iter().map(|one| answers.take(one)).collect()
     }
 
-    /// Runs operations of any functions, in this order and in as few calls of the store as they fit into.
+    /// Runs operations of any functions, in this order and in as few lists as possible.
     pub async fn run(&self, list: List) -> Answers {
         let mut operations = Vec::with_capacity(list.0.len());
         let mut answers: Vec<Option<Result<Vec<u8>, Error>>> = Vec::with_capacity(list.0.len());
@@ -201,7 +201,7 @@ impl Client {
         Answers(answers)
     }
 
-    /// Runs one function and says how many store calls it made.
+    /// Runs one function and counts the store calls it made.
     pub async fn call_counted<C: Call>(&self, route: Route, call: &C) -> Result<Counted<C::Reply>, Error> {
         let bytes = self.host.call(self.invocation(route, call, true)?).await?;
         let (reply, calls) = read_reply::<C>(&bytes)?;
@@ -210,7 +210,7 @@ impl Client {
         Ok(Counted { reply, calls })
     }
 
-    /// Up to `limit` events of a partition, oldest first, behind the place of the last one seen.
+    /// Up to `limit` events of a partition, oldest first, after the last one seen.
     pub async fn events(&self, route: Route, after: Option<&str>, limit: u16) -> Result<Vec<Event>, Error> {
         let call = ReadEvents { after: after.map(str::to_owned), from_ms: None, limit: i64::from(limit) };
         let ReadEventsReply::Events { entries, .. } = self.call(route, &call).await?;
@@ -218,7 +218,7 @@ impl Client {
             .map_err(|error| Error::Decode { function: ReadEvents::FUNCTION, detail: error.to_string() })
     }
 
-    /// The call as a host takes it, once its arguments are within their bounds.
+    /// The invocation for the host, if the arguments are within their bounds.
     fn invocation<C: Call>(&self, route: Route, call: &C, count_calls: bool) -> Result<Invocation, Error> {
         call.check().map_err(EngineError::from)?;
         Ok(Invocation {
@@ -243,8 +243,8 @@ impl Client {
     }
 }
 
-/// A reply is its outcome and the fields of it, or false, the code of a refusal and its detail; the number of store calls follows when
-/// it was asked for.
+/// Reads a reply. It is an outcome and its fields; or false, the code of a refusal and its detail. The number of store
+/// calls follows if it was requested.
 fn read_reply<C: Call>(bytes: &[u8]) -> Result<(C::Reply, Option<u32>), Error> {
     let unreadable = |error: DecodeError| Error::Decode { function: C::FUNCTION, detail: error.to_string() };
     let mut input = Reader::new(bytes);

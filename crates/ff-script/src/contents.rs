@@ -1,4 +1,4 @@
-//! A store's content as it is, key by key: what an export reads and an import writes.
+//! The raw content of a store, key by key, which an export reads and an import writes.
 
 use async_trait::async_trait;
 
@@ -7,13 +7,13 @@ use crate::host::{Host, HostError};
 /// The most pairs, members or values one command carries.
 const PER_COMMAND: usize = 256;
 
-/// A command as a store takes it: its name, then its arguments.
+/// A command of a store: its name, then its arguments.
 pub type Command = Vec<Vec<u8>>;
 
-/// An entry of a stream: its id, and its fields in the order they were given.
+/// An entry of a stream: its id, and its fields in their original order.
 pub type Entry = ((u64, u64), Vec<(Vec<u8>, Vec<u8>)>);
 
-/// What one key holds.
+/// The content of one key.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Content {
     /// Fields and values.
@@ -22,17 +22,16 @@ pub enum Content {
     Zset(Vec<(Vec<u8>, f64)>),
     /// Plain bytes.
     Text(Vec<u8>),
-    /// Entries in the order of their ids, and the last id it ever gave out.
+    /// Entries in the order of their ids, and the last id ever used.
     Stream {
-        /// The entries.
         entries: Vec<Entry>,
-        /// Later entries come after this one, whether it is still there or not.
+        /// Later entries get higher ids than this one, even if its entry is gone.
         last: (u64, u64),
     },
 }
 
 impl Content {
-    /// The commands that make a key hold this, where it holds nothing yet.
+    /// The commands that write this content to an empty key.
     pub fn commands(&self, key: &[u8]) -> Vec<Command> {
         let begin = |name: &str| vec![name.as_bytes().to_vec(), key.to_vec()];
         let id = |(ms, seq): (u64, u64)| format!("{ms}-{seq}").into_bytes();
@@ -59,7 +58,7 @@ impl Content {
                     begin("XADD").into_iter().chain([id(at)]).chain(pairs).collect()
                 };
                 let mut commands: Vec<Command> = entries.iter().map(|(at, pairs)| add(*at, pairs)).collect();
-                // An id that was given out and taken back: so it is here.
+                // Adds an entry with the last id and removes it again, because only that sets the last id.
                 if entries.last().is_none_or(|(at, _)| at < last) && *last > (0, 0) {
                     commands.push(add(*last, &[(b"-".to_vec(), b"-".to_vec())]));
                     commands.push(begin("XDEL").into_iter().chain([id(*last)]).collect());
@@ -70,16 +69,16 @@ impl Content {
     }
 }
 
-/// A host whose content can be moved. Never beside a running engine: no call knows anything of invariants.
+/// A host whose content can be moved. Never use it beside a running engine: these calls check no invariants.
 #[async_trait]
 pub trait Contents: Host {
-    /// What these keys hold; one that is absent holds nothing.
+    /// The content of these keys; `None` for absent ones.
     async fn read_keys(&self, keys: Vec<Vec<u8>>) -> Result<Vec<Option<Content>>, HostError>;
 
-    /// Writes keys that hold nothing yet. The keys of one call become true together on the embedded store only.
+    /// Writes keys that do not exist yet. Only the embedded store writes the keys of one call atomically.
     async fn write_keys(&self, keys: Vec<(Vec<u8>, Content)>) -> Result<(), HostError>;
 
-    /// Makes keys hold nothing; one that is absent stays so.
+    /// Removes keys; absent ones are ignored.
     async fn remove_keys(&self, keys: Vec<Vec<u8>>) -> Result<(), HostError>;
 }
 

@@ -1,13 +1,13 @@
-//! A store's whole content as plain values, for comparing hosts in tests.
+//! The whole content of a store as plain values, for comparing hosts in tests.
 
 use std::collections::BTreeMap;
 
 use rmpv::Value;
 
-/// Every key of a store and what it holds.
+/// Every key of a store with its content.
 pub type Dump = BTreeMap<String, DumpValue>;
 
-/// What one key holds.
+/// The content of one key.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DumpValue {
     /// Fields and values.
@@ -23,7 +23,7 @@ pub enum DumpValue {
 /// An entry of a stream: its id, then fields and values.
 pub type StreamEntry = (String, Vec<(Vec<u8>, Vec<u8>)>);
 
-/// The dump with the maps inside of packed values in the order of their names: what order they have is not part of the format.
+/// The dump, with the maps inside packed values sorted by name. Their order is not part of the format.
 #[must_use]
 pub fn ordered(dump: Dump) -> Dump {
     dump.into_iter()
@@ -46,7 +46,7 @@ pub fn ordered(dump: Dump) -> Dump {
         .collect()
 }
 
-/// Packed lists and maps with their maps in order; anything else as it is.
+/// Packed lists and maps with sorted maps; other bytes unchanged.
 #[must_use]
 pub fn ordered_bytes(bytes: &[u8]) -> Vec<u8> {
     let (mut rest, mut out) = (bytes, Vec::with_capacity(bytes.len()));

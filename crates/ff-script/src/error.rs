@@ -1,25 +1,25 @@
-//! Why a typed call gave no reply.
+//! Why a typed call has no reply.
 
 use ff_core::EngineError;
 use ff_core::error::TransportKind;
 
 use crate::host::HostError;
 
-/// Why a call of the library gave no reply.
+/// Why a call of the library has no reply.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The host could not run it.
+    /// The host could not run the call.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// The library refused.
+    /// The library refused the call.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// The reply does not have the shape of its contract: library and binary do not fit.
+    /// The reply does not match its contract: library and binary do not fit together.
     #[error("cannot read the reply of {function}: {detail}")]
     Decode {
         /// The function that replied.
         function: &'static str,
-        /// Where and why.
+        /// The place and the reason.
         detail: String,
     },
 }
@@ -37,7 +37,7 @@ impl Error {
 }
 
 impl From<Error> for EngineError {
-    /// The engine's word for it: what a host or a codec could not do is a transport failure.
+    /// Converts to the engine's error. A failure of the host or the codec is a transport failure.
     fn from(error: Error) -> Self {
         let kind = match &error {
             Error::Engine(_) | Error::Host(HostError::Corrupt { .. } | HostError::Raised { .. }) => {

@@ -1,4 +1,4 @@
-//! A reservation as its worker sees it: without what the store keeps of it.
+//! A reservation as its worker sees it, without the store's internal fields.
 
 use ff_core::contracts::{ClaimGrant, ReclaimGrant};
 use ff_core::types::{LaneId, TimestampMs};

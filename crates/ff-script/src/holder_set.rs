@@ -1,4 +1,4 @@
-//! The names of what executions are held in: `lane:<namespace>/<lane>`, `quota:<id>:<digest of the key>`, `budget:<id>`.
+//! The names of holder sets: `lane:<namespace>/<lane>`, `quota:<id>:<digest of the key>`, `budget:<id>`.
 
 use ff_core::types::{BudgetId, QuotaPolicyId};
 
@@ -12,20 +12,17 @@ pub enum HolderSet<'a> {
     },
     /// A key of a quota.
     Quota {
-        /// The quota.
         id: QuotaPolicyId,
         /// The digest of the key.
         digest: &'a str,
     },
-    /// A budget.
     Budget {
-        /// The budget.
         id: BudgetId,
     },
 }
 
 impl<'a> HolderSet<'a> {
-    /// What a name says; nothing when it is of a kind unknown here.
+    /// Parses a name. `None` if its kind is unknown.
     #[must_use]
     pub fn read(set: &'a str) -> Option<Self> {
         let (kind, name) = set.split_once(':')?;

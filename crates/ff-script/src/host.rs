@@ -1,11 +1,11 @@
-//! The seam to storage: whoever implements [`Host`] runs each call of the library atomically.
+//! The seam to storage: an implementation of [`Host`] runs each call of the library atomically.
 
 use std::fmt;
 
 use async_trait::async_trait;
 use tokio::sync::broadcast;
 
-/// Where a call goes: a partition of one family, the fleet, or the configuration record.
+/// Where a call goes: a partition of a family, the fleet, or the configuration record.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub enum Route {
     /// Executions and flows: `{p:N}`.
@@ -23,7 +23,7 @@ pub enum Route {
 }
 
 impl Route {
-    /// The hash tag all keys of this route share; the configuration record has none.
+    /// The hash tag of all keys of this route. The configuration record has none.
     pub fn tag(self) -> Option<String> {
         match self {
             Route::Execution(n) => Some(format!("{{p:{n}}}")),
@@ -35,17 +35,17 @@ impl Route {
         }
     }
 
-    /// The channel on which the partition announces what became ready or due.
+    /// The channel on which the partition announces ready and due work.
     pub fn channel(self) -> Option<String> {
         self.tag().map(|tag| format!("ff:wake:{tag}"))
     }
 
-    /// The route whose channel this is.
+    /// The route of this channel.
     pub fn from_channel(channel: &str) -> Option<Route> {
         Self::from_tag(channel.strip_prefix("ff:wake:")?)
     }
 
-    /// The route that is written so.
+    /// The route with this name.
     pub fn from_name(name: &str) -> Option<Route> {
         Self::from_tag(name.strip_prefix("ff:")?)
     }
@@ -83,30 +83,30 @@ pub struct Invocation {
     pub route: Route,
     /// The function's name, e.g. `ff_complete_execution`.
     pub function: &'static str,
-    /// The contract carries `no-writes`.
+    /// Whether the contract carries `no-writes`.
     pub read_only: bool,
     /// The arguments as one msgpack map, without envelope fields.
     pub args: Vec<u8>,
-    /// Virtual time in milliseconds; honoured by the test bundle only.
+    /// Virtual time in milliseconds; only the test bundle uses it.
     pub now_ms: Option<i64>,
-    /// Ask the reply to carry the number of store calls it took.
+    /// Whether the reply should contain the number of store calls.
     pub count_calls: bool,
-    /// How it may travel.
+    /// How it may share a list.
     pub terms: Terms,
 }
 
-/// How an operation may travel with others.
+/// How an operation may share a list with others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// The library whose rules its arguments were checked by; it need not check them again.
+    /// The number of the library whose rules its arguments passed. That library need not check them again.
     pub checked_by: Option<u32>,
-    /// How much of a list it takes up.
+    /// Its weight in a list.
     pub weight: usize,
-    /// Nobody waits for it: it leaves most of a list to others.
+    /// Background work, which leaves most of a list to other work.
     pub background: bool,
-    /// It may visit other partitions on its way, where all of them share a store.
+    /// The partitions it may visit, if all of them share a store.
     pub visits: Option<Visits>,
-    /// The library takes no short ways; honoured by the test bundle only.
+    /// Disables the library's fast paths; only the test bundle uses it.
     pub step_by_step: bool,
 }
 
@@ -116,38 +116,35 @@ impl Default for Terms {
     }
 }
 
-/// How many partitions hold what an operation may visit.
+/// The number of partitions that an operation may visit, by family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Visits {
-    /// Partitions of executions.
     pub executions: u16,
-    /// Partitions of budgets.
     pub budgets: u16,
-    /// Partitions of quotas.
     pub quotas: u16,
 }
 
-/// What a partition announced, or the news that announcements may have been lost.
+/// An announcement of a partition, or the news that announcements may have been lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WakeUp {
     /// A message of one partition.
     Message {
-        /// The partition that spoke.
+        /// The partition that announced it.
         route: Route,
         /// The msgpack array of entries; see [`crate::wake`].
         payload: Vec<u8>,
     },
-    /// The subscription of these routes is new: what was said before it may be lost.
+    /// The subscription of these routes is new. Earlier messages may be lost.
     Resubscribed {
-        /// The routes to look at once.
+        /// The routes to read at once.
         routes: Vec<Route>,
     },
 }
 
-/// A receiver of wake-ups; one that lags has lost messages and looks at everything once.
+/// A receiver of wake-ups. If it lags, it has lost messages and must read everything once.
 pub type Watch = broadcast::Receiver<WakeUp>;
 
-/// Where a scan of the store's keys goes on.
+/// The position of a scan over the store's keys.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum ScanCursor {
     /// From the beginning.
@@ -155,67 +152,58 @@ pub enum ScanCursor {
     Start,
     /// After an earlier page.
     After(Vec<u8>),
-    /// Nothing is left.
+    /// There are no more keys.
     End,
 }
 
-/// One page of store keys.
 #[derive(Clone, Debug)]
 pub struct ScanPage {
     /// Keys that start with `ff:`; a key may appear on two pages.
     pub keys: Vec<Vec<u8>>,
-    /// Where the next page begins.
+    /// The position of the next page.
     pub next: ScanCursor,
 }
 
-/// What a host says about itself.
+/// What a host reports about itself.
 #[derive(Clone, Debug)]
 pub struct HostFacts {
     /// `embedded`, `valkey` or `valkey-cluster`.
     pub kind: &'static str,
     /// The durability in force, e.g. `fsync`.
     pub durability: String,
-    /// What a crash may cost, in words.
+    /// What a crash may cost, as text.
     pub loss_window: String,
-    /// False while the store refuses writes or cannot be reached.
+    /// False while the store refuses writes or is unreachable.
     pub healthy: bool,
-    /// True while the store has no room for new work; what ends or frees work is still accepted.
+    /// True while the store has no room for new work. Calls that end or free work still succeed.
     pub full: bool,
 }
 
 /// Why a host could not run a call.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum HostError {
-    /// The store cannot be reached or did not answer within the deadline; the call may or may not have happened.
+    /// The store is unreachable or did not respond within the deadline. The call may or may not have been executed.
     #[error("store unavailable: {detail}")]
     Unavailable {
-        /// What the store or the network said.
+        /// The message of the store or the network.
         detail: String,
     },
     /// The store has no room; nothing was written.
     #[error("store full: {detail}")]
-    Full {
-        /// What is full.
-        detail: String,
-    },
-    /// The store will not serve us: version, permissions, another library.
+    Full { detail: String },
+    /// The store refuses this program: version, permissions, another library.
     #[error("store refused: {detail}")]
     Refused {
-        /// What to change.
+        /// The required change.
         detail: String,
     },
-    /// The function raised: a defect of the library. Nothing was written.
+    /// The function raised, which is a defect of the library. Nothing was written.
     #[error("{function} raised: {detail}")]
-    Raised {
-        /// The function that raised.
-        function: String,
-        /// The message it raised with.
-        detail: String,
-    },
-    /// The store's content cannot be read.
+    Raised { function: String, detail: String },
+    /// Stored data cannot be read.
     #[error("store corrupt: {detail}")]
     Corrupt {
-        /// Where and how.
+        /// The place and the reason.
         detail: String,
     },
     /// The host was closed.
@@ -223,18 +211,18 @@ pub enum HostError {
     Closed,
 }
 
-/// Runs the library's functions, each call atomically, and passes on what partitions announce.
+/// Runs the library's functions, each call atomically, and passes on the announcements of partitions.
 ///
-/// Calls that wait at the same time share lists, as many as a store takes at once; see [`crate::list`].
+/// Calls that wait at the same time share lists; see [`crate::list`].
 ///
-/// Two implementations exist, and nothing above this trait knows which one it is talking to.
+/// There are two implementations, and nothing above this trait knows which one it uses.
 #[async_trait]
 pub trait Host: Send + Sync + 'static {
     /// Runs one function and returns its raw reply.
     async fn call(&self, invocation: Invocation) -> Result<Vec<u8>, HostError>;
 
-    /// Runs several, in as few lists as they fit into; each is answered on its own, whatever becomes of the others. Those that write in
-    /// one partition run in this order; what only reads may run before what writes.
+    /// Runs several functions in as few lists as possible. Each has its own reply, whatever happens to the others.
+    /// Writes in one partition run in this order; reads may run before writes.
     async fn run(&self, operations: Vec<Invocation>) -> Vec<Result<Vec<u8>, HostError>> {
         let mut answers = Vec::with_capacity(operations.len());
         for operation in operations {
@@ -243,24 +231,24 @@ pub trait Host: Send + Sync + 'static {
         answers
     }
 
-    /// A receiver of what the subscribed partitions announce from now on.
+    /// A receiver of all announcements of the subscribed partitions from now on.
     fn watch(&self) -> Watch;
 
-    /// Adds these routes to the watched ones; each receiver gets `Resubscribed` for the new ones.
+    /// Adds these routes to the subscription. Each receiver gets `Resubscribed` for the new ones.
     async fn subscribe(&self, routes: &[Route]) -> Result<(), HostError>;
 
-    /// Returns when receivers have been passed everything that was announced before this call.
+    /// Returns when receivers have got everything that was announced before this call.
     async fn hear_out(&self) -> Result<(), HostError>;
 
     /// One page of the store's keys, for fsck and export.
     async fn scan(&self, cursor: ScanCursor, limit: usize) -> Result<ScanPage, HostError>;
 
-    /// Says whether anyone reads events, so that calls announce them.
+    /// Sets whether a reader of events exists, so that calls announce them.
     fn set_listening(&self, on: bool);
 
-    /// How many commands the store has processed, inner ones included.
+    /// The number of commands that the store has processed, including inner ones.
     async fn store_commands(&self) -> Result<u64, HostError>;
 
-    /// What this host is and promises.
+    /// What this host is and guarantees.
     fn facts(&self) -> HostFacts;
 }

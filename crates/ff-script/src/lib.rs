@@ -1,7 +1,7 @@
-//! The library that holds every state transition, its typed calls, and the [`Host`] that runs them.
+//! The library with every state transition, its typed calls, and the [`Host`] that runs them.
 //!
-//! A function's contract in `lua/` is the one declaration: the bundle, the types of [`generated`] and the error codes
-//! are written from it by `cargo xtask codegen`. [`Client`] makes typed calls through any host.
+//! A function's contract in `lua/` is the only declaration. `cargo xtask codegen` generates the bundle, the types of
+//! [`generated`] and the error codes from it. [`Client`] makes typed calls through any host.
 
 pub mod contents;
 pub mod dump;

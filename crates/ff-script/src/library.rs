@@ -1,12 +1,13 @@
-//! The text of the library as a host loads it.
+//! The text of the library that a host loads.
 
 /// The bundle written by `cargo xtask codegen`.
 const BUNDLE: &str = include_str!("library.lua");
 
-/// The format of what the library stores. A store says its own beside its partition counts; one that says none has format 1.
+/// The format of the stored data. A store records its format beside its partition counts; without a record it is format
+/// 1.
 pub const FORMAT: u32 = 2;
 
-/// Why a store whose record of partitions has these fields cannot be read, if it cannot.
+/// Why a store with these fields in its partition record cannot be read; `None` if it can.
 #[must_use]
 pub fn format_refusal<'a>(fields: impl IntoIterator<Item = (&'a [u8], &'a [u8])>) -> Option<String> {
     let (mut is_store, mut format) = (false, 1);
@@ -25,21 +26,21 @@ pub fn format_refusal<'a>(fields: impl IntoIterator<Item = (&'a [u8], &'a [u8])>
     })
 }
 
-/// A library a host can load.
+/// A library that a host can load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Library {
     /// The library's name, from its first line.
     pub name: &'static str,
-    /// Raised with every change; a host replaces only a lower number.
+    /// Rises with every change. A host replaces only a library with a lower number.
     pub number: u32,
-    /// The digest of the text; the same number with another one is refused.
+    /// The digest of the text. The same number with another digest fails.
     pub hash: String,
-    /// What FUNCTION LOAD takes.
+    /// The text for FUNCTION LOAD.
     pub text: String,
 }
 
 impl Library {
-    /// The library that servers and workers load.
+    /// The library of servers and workers.
     #[must_use]
     pub fn shipped() -> Self {
         let facts = line(BUNDLE);
@@ -51,9 +52,9 @@ impl Library {
         }
     }
 
-    /// The same functions under another library name, taking the time from the call; never shipped in a server.
+    /// The same functions under another library name, with the time taken from the call; never shipped in a server.
     ///
-    /// Function names are global to a server, so a store holds one of the two.
+    /// Function names are global to a server, so a store holds only one of the two.
     #[must_use]
     pub fn test() -> Self {
         let shipped = Self::shipped();
@@ -67,7 +68,7 @@ impl Library {
     }
 }
 
-/// The line that declares number and hash.
+/// The line with number and hash.
 fn line(text: &str) -> &str {
     text.lines().find(|line| line.starts_with("local LIBRARY = {")).expect("codegen writes the LIBRARY line")
 }

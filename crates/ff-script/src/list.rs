@@ -1,4 +1,4 @@
-//! Lists of operations, as a store takes them: one call carries many, each answered on its own.
+//! Lists of operations: one call of the store carries many, and each has its own reply.
 
 use rmp::Marker;
 
@@ -6,27 +6,26 @@ use crate::generated::{ENDING, READING};
 use crate::host::{HostError, Invocation, Visits};
 use crate::wire::{Reader, Wire, write_bytes};
 
-/// The most that the operations of one list weigh together; a heavier one travels alone.
+/// The maximum total weight of a list. A heavier operation travels alone.
 pub const LIST_MAX: usize = 64;
-/// The most bytes of arguments of one list; a larger operation travels alone.
+/// The maximum bytes of arguments of one list. A larger operation travels alone.
 pub const LIST_BYTES_MAX: usize = 512 * 1024;
 
-/// What ends or takes up work and is larger than this waits for room like anything else.
+/// An operation that ends or takes up work and is larger than this waits for room like any other.
 pub const END_BYTES_MAX: usize = 64 * 1024;
 
-/// What a list may do, which is what the function it is carried by says of itself.
+/// What a list may do; it decides which registered function runs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
-    /// Only reads.
+    /// It only reads.
     Read,
-    /// Writes.
+    /// It writes.
     Run,
-    /// Ends, frees or takes up work: a full store runs it too.
+    /// It ends, frees or takes up work, so a full store runs it too.
     End,
 }
 
 impl Class {
-    /// The class of an operation.
     #[must_use]
     pub fn of(invocation: &Invocation) -> Self {
         if invocation.read_only || READING.binary_search(&invocation.function).is_ok() {
@@ -38,7 +37,7 @@ impl Class {
         }
     }
 
-    /// The class of a list of operations of these classes.
+    /// The class of a list of operations with these classes.
     pub fn of_all(classes: impl IntoIterator<Item = Self>) -> Self {
         let mut all = classes.into_iter();
         let Some(first) = all.next() else {
@@ -58,23 +57,24 @@ impl Class {
     }
 }
 
-/// What a host tells the library beside the operations.
+/// What a host tells the library about a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Marks {
-    /// A commit touches its keys before it writes: needed where slots move.
+    /// The flush touches its keys before it writes. Needed where slots can move.
     pub guard: bool,
-    /// Someone reads events: announce them.
+    /// Events have a reader, so they are announced.
     pub listen: bool,
-    /// Take no short ways; only the test library listens.
+    /// Disables fast paths; only the test library uses it.
     pub step_by_step: bool,
-    /// The number of the library by whose rules the arguments were checked already.
+    /// The number of the library whose rules the arguments passed.
     pub checked_by: Option<u32>,
-    /// Operations may visit other partitions. Not where slots move: there a call reaches one.
+    /// Operations may visit other partitions. Not on a cluster, where a call reaches only one.
     pub visits: Option<Visits>,
 }
 
 impl Marks {
-    /// The same marks for a list of these operations: checked, or visiting, when each of them is.
+    /// The same marks for a list of these operations. It counts as checked, or as visiting, only if each operation
+    /// does.
     #[must_use]
     pub fn of<'a>(self, operations: impl IntoIterator<Item = &'a Invocation>) -> Self {
         let mut terms = operations.into_iter().map(|operation| operation.terms);
@@ -90,7 +90,7 @@ impl Marks {
     }
 }
 
-/// Refuses an operation whose arguments are no msgpack map, before it is put into a list with others.
+/// Fails if the arguments are not a msgpack map, before the operation joins a list with others.
 pub fn checked(invocation: &Invocation) -> Result<(), HostError> {
     match invocation.args.first().map(|first| Marker::from_u8(*first)) {
         // An empty Lua table is packed as an array.
@@ -99,7 +99,7 @@ pub fn checked(invocation: &Invocation) -> Result<(), HostError> {
     }
 }
 
-/// What is true for a whole list: the first argument of its function.
+/// The head of a list: the first argument of its function.
 #[must_use]
 pub fn write_head(marks: Marks) -> Vec<u8> {
     let mut out = Vec::with_capacity(8);
@@ -113,7 +113,7 @@ pub fn write_head(marks: Marks) -> Vec<u8> {
     out
 }
 
-/// One operation: an argument of its list's function.
+/// One operation: an argument of the list's function.
 #[must_use]
 pub fn write_operation(operation: &Invocation) -> Vec<u8> {
     let mut out = Vec::with_capacity(operation.args.len() + 64);
@@ -127,19 +127,19 @@ pub fn write_operation(operation: &Invocation) -> Vec<u8> {
     out
 }
 
-/// What became of one operation of a list.
+/// The result of one operation of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// Its reply: accepted or refused.
+    /// Its reply: a success or a refusal.
     Reply(Vec<u8>),
-    /// It raised; it wrote nothing.
+    /// It raised, and wrote nothing.
     Raised(String),
-    /// The library does not have it.
+    /// The library has no such operation.
     Unknown,
 }
 
 impl Answer {
-    /// Reads the bytes that stand in the operation's place of the answers.
+    /// Reads the result of one operation from its position in the reply.
     #[must_use]
     pub fn read(bytes: Vec<u8>) -> Self {
         let mut input = Reader::new(&bytes);

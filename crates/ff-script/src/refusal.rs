@@ -1,4 +1,4 @@
-//! A refusal on the wire, as the error it means.
+//! Reads a refusal from the wire as an error.
 
 use ff_core::error::Detail;
 use ff_core::{EngineError, ErrorCode};
@@ -11,14 +11,14 @@ fn error(code: &str, detail: Detail) -> Result<EngineError, DecodeError> {
     Ok(EngineError::from_refusal(code, detail))
 }
 
-/// The error behind the false of a refusal: its code and its detail.
+/// The error of a refusal: the code and the detail after its false.
 pub(crate) fn read(input: &mut Reader<'_>) -> Result<EngineError, DecodeError> {
     let code = input.text().map_err(|error| error.within("code"))?;
     let detail = if input.nil() { Detail::new() } else { facts(input).map_err(|error| error.within("detail"))? };
     error(code, detail)
 }
 
-/// Details are texts. Bytes that are no text (a key of a corrupt record) are shown escaped: this is for reading only.
+/// Details are texts. Other bytes (a key of a corrupt record) are shown escaped, for reading only.
 fn facts(input: &mut Reader<'_>) -> Result<Detail, DecodeError> {
     let entries = input.map()?;
     (0..entries)

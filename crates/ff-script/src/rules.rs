@@ -1,4 +1,5 @@
-//! The bounds of contracts, checked before a call leaves the process: same rules and same words as `lua/lib/check.lua`.
+//! The bounds of contracts, checked before a call leaves the process. Rules and messages are the same as in
+//! `lua/lib/check.lua`.
 
 use std::collections::BTreeMap;
 
@@ -8,62 +9,54 @@ use uuid::Uuid;
 
 use crate::wire::Bytes;
 
-/// The largest integer that the library can tell from its neighbours.
+/// The largest integer that a Lua number distinguishes from its neighbours.
 const EXACT_MAX: i64 = 9_007_199_254_740_991;
 
-/// What a contract says about a value beyond its type.
+/// The bounds that a contract sets beyond the type.
 #[derive(Debug)]
 pub enum Rule {
-    /// Nothing, or what the value's own type says.
+    /// None beyond the rules of the value's own type.
     Own,
     /// An integer.
-    Int {
-        /// The smallest.
-        min: i64,
-        /// The largest.
-        max: i64,
-    },
-    /// A text.
+    Int { min: i64, max: i64 },
     Text {
-        /// The fewest bytes.
+        /// The minimum number of bytes.
         min: usize,
-        /// The most bytes.
+        /// The maximum number of bytes.
         max: usize,
-        /// The Lua pattern it must have.
+        /// The Lua pattern it must match.
         pattern: Option<&'static str>,
-        /// The largest number that digits in the text may stand for.
+        /// The largest number that a run of digits in the text may be.
         digits_max: Option<&'static str>,
-        /// A pattern that is not allowed, and what is wrong with it.
+        /// A forbidden pattern, and the message for it.
         refuse: Option<(&'static str, &'static str)>,
-        /// The code of the refusal, when it is not `invalid_argument`.
+        /// The code of the refusal, if it is not `invalid_argument`.
         code: Option<&'static str>,
     },
     /// A payload.
     Bytes {
-        /// The most bytes.
+        /// The maximum number of bytes.
         max: usize,
     },
-    /// A list.
     List {
         /// The rule of an item.
         of: &'static Rule,
-        /// The most items.
+        /// The maximum number of items.
         max: Option<usize>,
-        /// The most bytes of all items together.
+        /// The maximum total bytes of the items.
         bytes_max: Option<usize>,
     },
-    /// A map.
     Map {
         /// The rule of a key.
         key: &'static Rule,
         /// The rule of a value.
         value: &'static Rule,
-        /// The most entries.
+        /// The maximum number of entries.
         max: Option<usize>,
     },
 }
 
-/// What is wrong, and where.
+/// The broken rule and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     field: String,
@@ -78,7 +71,7 @@ impl Problem {
         Self { field: String::new(), text: text.into(), code }
     }
 
-    /// The same problem, seen from around the field.
+    /// The same problem, with its place inside the given field.
     pub(crate) fn within(mut self, field: &str) -> Self {
         self.field.insert_str(0, field);
         self.field.insert(0, '.');
@@ -100,12 +93,12 @@ impl From<Problem> for EngineError {
     }
 }
 
-/// A value that contracts set bounds to.
+/// A value with bounds in contracts.
 pub trait Bounded {
-    /// Fails when the value is outside the rule.
+    /// Fails if the value breaks the rule.
     fn within(&self, rule: &Rule) -> Result<(), Problem>;
 
-    /// The bytes it counts for in a list that is bounded in bytes.
+    /// Its bytes, for lists that are bounded in bytes.
     fn size(&self) -> usize {
         0
     }
@@ -231,14 +224,14 @@ always_within!(
 #[cfg(any(test, feature = "samples"))]
 pub type PackedCheck = fn(&[u8]) -> Option<Result<(), Problem>>;
 
-/// Reads packed arguments as a call and checks them; `None` when they are no such call.
+/// Decodes packed arguments as a call and checks them. `None` if they are not such a call.
 #[cfg(any(test, feature = "samples"))]
 pub(crate) fn check_packed<C: crate::call::Call + crate::wire::Wire>(args: &[u8]) -> Option<Result<(), Problem>> {
     let call = C::read(&mut crate::wire::Reader::new(args)).ok()?;
     Some(call.check())
 }
 
-/// True when every run of digits is a number no larger than `max`.
+/// True if every run of digits is at most `max`.
 fn digits_within(text: &str, max: &str) -> bool {
     text.split(|letter: char| !letter.is_ascii_digit()).all(|run| {
         let digits = run.trim_start_matches('0');
@@ -246,7 +239,7 @@ fn digits_within(text: &str, max: &str) -> bool {
     })
 }
 
-/// True when a Lua pattern is found in the text. Contracts use anchors, classes, sets and `+`, `*`, `?`.
+/// True if the text matches a Lua pattern. Contracts use anchors, classes, sets and `+`, `*`, `?`.
 fn found(pattern: &str, text: &[u8]) -> bool {
     let pattern = pattern.as_bytes();
     match pattern.split_first() {
@@ -272,7 +265,7 @@ fn begins(pattern: &[u8], text: &[u8]) -> bool {
     }
 }
 
-/// How long the first item of a pattern is: a letter, a class or a set.
+/// The length of the first item of a pattern: a letter, a class or a set.
 fn item_length(pattern: &[u8]) -> usize {
     match pattern[0] {
         b'%' => 2,

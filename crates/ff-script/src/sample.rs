@@ -1,4 +1,4 @@
-//! Random values of every generated type, small but with the awkward corners in: empty, binary, largest.
+//! Random values of every generated type: small, but with edge cases such as empty, binary and largest values.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +10,12 @@ use uuid::Uuid;
 
 use crate::wire::{Bytes, DecodeError};
 
-/// One generated type: how to make an encoded sample, and how to read and write it again.
+/// One generated type: how to create an encoded sample, and how to read it and write it again.
 pub struct Specimen {
-    /// The type's name.
     pub name: &'static str,
     /// An encoded random value.
     pub encode: fn(&mut Rng) -> Vec<u8>,
-    /// Decodes and encodes again; equal bytes mean nothing was lost on the way.
+    /// Decodes and encodes again. Equal bytes mean that nothing was lost.
     pub recode: fn(&[u8]) -> Result<Vec<u8>, DecodeError>,
 }
 
@@ -40,7 +39,7 @@ impl Specimen {
     }
 }
 
-/// A small seeded generator, so that a failing sample can be made again.
+/// A small seeded generator, so that a failing sample can be reproduced.
 pub struct Rng(u64);
 
 impl Rng {
@@ -59,7 +58,7 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// A random number below `bound`, which is not 0.
+    /// A random number below `bound`, which must not be 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.draw() % bound
     }
@@ -71,7 +70,7 @@ pub trait Sample: Sized {
     fn sample(rng: &mut Rng) -> Self;
 }
 
-/// The largest integer a Lua number holds exactly.
+/// The largest integer that a Lua number holds exactly.
 const INTEGER_MAX: i64 = (1 << 53) - 1;
 
 impl Sample for i64 {

@@ -1,6 +1,6 @@
-//! Stored bytes that a reply passes through, opened: tasks, executions in lists, and events.
+//! Reads the stored bytes that a reply passes through: tasks, executions in lists, and events.
 //!
-//! The library hands records on as they are stored; what callers see of them is derived here.
+//! The library returns records as they are stored. What callers see is derived here.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::generated::{
 use crate::wire::{Bytes, DecodeError, Reader, Wire, write_array_len, write_bytes, write_map_len};
 
 impl ExecutionRecord {
-    /// A waiting execution that nothing special is known of.
+    /// A waiting execution without special settings.
     #[must_use]
     pub fn plain(path: &str, kind: &str) -> Self {
         let mut out = Vec::new();
@@ -33,19 +33,19 @@ impl ExecutionRecord {
         Self::read(&out).expect("what a record must have is there")
     }
 
-    /// The namespace, which is the first part of the path.
+    /// The namespace: the first part of the path.
     #[must_use]
     pub fn namespace(&self) -> &str {
         self.path.split_once('/').map_or(&self.path, |(namespace, _)| namespace)
     }
 
-    /// The lane, which is the second part of the path.
+    /// The lane: the second part of the path.
     #[must_use]
     pub fn lane(&self) -> &str {
         self.path.split_once('/').map_or("", |(_, lane)| lane)
     }
 
-    /// What a user calls the state; the library derives the same from the same record.
+    /// The state as users see it. The library derives the same from the same record.
     #[must_use]
     pub fn public_state(&self) -> PublicState {
         match (self.phase, self.outcome) {
@@ -76,48 +76,39 @@ impl ExecutionRecord {
     }
 }
 
-/// A packed flat list of names and values, as a map.
+/// A packed flat list of names and values as a map.
 fn texts(packed: &[u8]) -> Result<BTreeMap<String, String>, DecodeError> {
     let flat: Vec<String> = crate::wire::parse(packed).map_err(|error| error.within("tags"))?;
     Ok(flat.chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect())
 }
 
-/// A claimed execution, as its worker sees it.
+/// A claimed execution as its worker sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
-    /// The execution.
     pub execution_id: ExecutionId,
     /// The number of the attempt, from 0.
     pub attempt_index: i64,
-    /// The attempt.
     pub attempt_id: AttemptId,
     /// Why there is this attempt.
     pub attempt_type: AttemptType,
-    /// The lease.
     pub lease_id: LeaseId,
     /// The lease's epoch.
     pub lease_epoch: i64,
     /// When the lease ends unless it is renewed.
     pub lease_expires_at: i64,
-    /// The namespace.
     pub namespace: String,
-    /// The lane.
     pub lane: String,
-    /// The kind.
     pub kind: String,
-    /// The input.
     pub input: Bytes,
     /// How the input is encoded.
     pub input_encoding: String,
-    /// The tags.
     pub tags: BTreeMap<String, String>,
-    /// The priority.
     pub priority: i64,
     /// When it was submitted.
     pub created_at: i64,
-    /// Which fallback this attempt uses.
+    /// Index of the fallback for this attempt.
     pub fallback_index: Option<i64>,
-    /// That fallback.
+    /// The fallback with that index.
     pub fallback: Option<Bytes>,
     /// The trace it belongs to.
     pub trace_parent: Option<String>,
@@ -125,11 +116,11 @@ pub struct Task {
     pub deadline_at: Option<i64>,
     /// When the attempt times out.
     pub attempt_deadline_at: Option<i64>,
-    /// Why the attempt goes on, when it does.
+    /// Why a continued attempt goes on; `None` for a new attempt.
     pub resume: Option<Resume>,
-    /// How many frames the attempt has written.
+    /// Number of frames the attempt has written.
     pub frames: i64,
-    /// What its upstreams pass.
+    /// The results passed by its upstreams.
     pub passed: Option<BTreeMap<String, PassedValue>>,
     /// The flow it is a member of.
     pub flow_id: Option<FlowId>,
@@ -137,13 +128,13 @@ pub struct Task {
     pub parent_id: Option<ExecutionId>,
     /// Its key in its flow or under its parent.
     pub key: Option<String>,
-    /// What earlier runs of the handler recorded, in the order in which it was recorded first.
+    /// What earlier runs of the handler recorded, in the order of the first recording.
     pub steps: Vec<StepRecord>,
-    /// More is recorded than fits here.
+    /// Whether more steps are recorded than fit here.
     pub steps_more: bool,
 }
 
-/// What only some tasks have.
+/// Fields that only some tasks have.
 #[derive(Default)]
 struct Extras {
     steps: Option<Vec<Bytes>>,
@@ -173,7 +164,7 @@ impl Extras {
     }
 }
 
-/// How many frames an attempt has written, from the packed state of its stream.
+/// The number of frames an attempt has written, from the packed state of its stream.
 fn frames_written(record: &ExecutionRecord) -> Result<i64, DecodeError> {
     let Some(packed) = &record.frames else { return Ok(0) };
     let mut input = Reader::new(packed);
@@ -226,7 +217,7 @@ impl Task {
 }
 
 impl Wire for Task {
-    /// Tasks are answered, never asked for. This is for tests, and writes no fallback and no frames.
+    /// Tasks are only in replies. Tests write them; this writes no fallback and no frames.
     fn write(&self, out: &mut Vec<u8>) {
         let flat: Vec<String> = self.tags.iter().flat_map(|(name, value)| [name.clone(), value.clone()]).collect();
         let mut tags = Vec::new();
@@ -360,7 +351,7 @@ impl Summary {
 }
 
 impl Wire for Summary {
-    /// Summaries are answered, never asked for. This is for tests.
+    /// Summaries are only in replies. Tests write them.
     fn write(&self, out: &mut Vec<u8>) {
         let record = ExecutionRecord {
             phase: self.lifecycle_phase,
@@ -399,22 +390,20 @@ impl Wire for Summary {
 /// A value of an event's data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventValue {
-    /// A text.
     Text(String),
-    /// A number.
     Number(i64),
-    /// A truth.
+    /// A boolean.
     Flag(bool),
 }
 
 impl EventValue {
-    /// The text, when it is one.
+    /// The text, if it is one.
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {
         if let Self::Text(text) = self { Some(text) } else { None }
     }
 
-    /// The number, when it is one.
+    /// The number, if it is one.
     #[must_use]
     pub const fn as_i64(&self) -> Option<i64> {
         if let Self::Number(number) = self { Some(*number) } else { None }
@@ -434,29 +423,24 @@ impl std::fmt::Display for EventValue {
 /// One transition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Its place: its entry, and with a dot its number there unless it is the last one.
+    /// Its position: the id of its entry. Followed by a dot and its number there, unless it is the last event of the
+    /// entry.
     pub id: String,
     /// What happened.
     pub r#type: String,
     /// When.
     pub at: i64,
-    /// The namespace.
     pub namespace: Option<String>,
-    /// The lane.
     pub lane: Option<String>,
-    /// The kind.
     pub kind: Option<String>,
-    /// The execution.
     pub execution_id: Option<ExecutionId>,
-    /// The flow.
     pub flow_id: Option<FlowId>,
     /// The number of the attempt.
     pub attempt_index: Option<i64>,
-    /// The worker.
     pub worker_instance: Option<String>,
     /// The execution's tags.
     pub tags: BTreeMap<String, String>,
-    /// What else there is to say, by name.
+    /// Further data, by name.
     pub data: BTreeMap<String, EventValue>,
 }
 
@@ -478,7 +462,7 @@ fn event_value(input: &mut Reader<'_>) -> Result<EventValue, DecodeError> {
     input.text().map(|text| EventValue::Text(text.to_owned()))
 }
 
-/// The fixed values of an event, before its data.
+/// Number of fixed values of an event, before its data.
 const FIXED: usize = 9;
 
 impl Event {
@@ -527,7 +511,8 @@ impl Event {
         self.data.iter().map(|(name, value)| (name.clone(), value.to_string())).collect()
     }
 
-    /// The events of some entries, in order; at most `limit`, and those behind `after`, when that is a place inside of one.
+    /// The events of some entries, in order. At most `limit`, and only those after `after` if that is a position inside
+    /// an entry.
     pub fn read_all(entries: &[EventEntry], after: Option<&str>, limit: usize) -> Result<Vec<Event>, DecodeError> {
         let inside = after.and_then(|place| place.split_once('.'));
         let mut events = Vec::new();

@@ -1,11 +1,11 @@
-//! What a partition announces on its channel.
+//! The announcements of a partition on its channel.
 
 use ff_core::types::{BudgetId, ExecutionId};
 use uuid::Uuid;
 
 use crate::wire::{DecodeError, Reader, Wire};
 
-/// One thing a partition announced.
+/// One announcement of a partition.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Wake {
     /// A queue of a lane has work again, or a better head.
@@ -14,81 +14,53 @@ pub enum Wake {
         lane: String,
         /// The requirement set's queue.
         queue: String,
-        /// The score of its head; lower goes first.
+        /// The score of its head; lower scores go first.
         score: f64,
     },
     /// The partition's next timer is due earlier than before.
-    Timer {
-        /// When.
-        at_ms: i64,
-    },
+    Timer { at_ms: i64 },
     /// Events were appended.
     Events,
-    /// An execution someone waits for has ended.
-    Done {
-        /// The execution.
-        execution_id: ExecutionId,
-    },
+    /// An execution that a caller waits for has ended.
+    Done { execution_id: ExecutionId },
     /// Frames were written, or an attempt of a followed execution ended or started.
-    Frames {
-        /// The execution.
-        execution_id: ExecutionId,
-    },
+    Frames { execution_id: ExecutionId },
     /// Workers, servers or lanes changed, or effects are owed to other partitions.
     Fleet,
-    /// Whoever holds this worker instance id is asked to say that it lives.
+    /// The process with this worker instance id is asked to report that it is alive.
     Challenge {
-        /// The instance id.
         instance: String,
-        /// What the answer repeats.
+        /// Repeated in the report.
         nonce: Uuid,
     },
-    /// The holder of this worker instance id answered.
+    /// The process with this worker instance id reported that it is alive.
     Answered {
-        /// The instance id.
         instance: String,
-        /// What the challenge asked with.
+        /// The nonce of the challenge.
         nonce: Uuid,
     },
-    /// A full holder set has room again.
+    /// A full holder set has a free slot again.
     Slot {
-        /// The holder set.
         set: String,
-        /// How many fit now.
+        /// The number of free slots.
         free: i64,
     },
-    /// Deadlines of holders have passed: the partitions of their executions are to be asked.
-    Overdue {
-        /// The holder set.
-        set: String,
-    },
+    /// Deadlines of holders have passed, so the partitions of their executions must be asked.
+    Overdue { set: String },
     /// A budget that refused something has room again, or waits for its next reset.
-    Budget {
-        /// The budget.
-        budget_id: BudgetId,
-    },
+    Budget { budget_id: BudgetId },
     /// A webhook is owed to a receiver outside.
     Webhook,
-    /// An access token was revoked: what is remembered of tokens is to be forgotten.
+    /// An access token was revoked, so cached tokens must be dropped.
     Access,
-    /// Another process has taken this worker instance id over.
-    Replaced {
-        /// The instance id.
-        instance: String,
-    },
-    /// An operator gave a worker this grant.
-    Offered {
-        /// The worker's instance id.
-        instance: String,
-        /// The execution.
-        execution_id: ExecutionId,
-        /// The grant.
-        grant_id: Uuid,
-    },
+    /// Another process has taken over this worker instance id.
+    Replaced { instance: String },
+    /// An operator assigned this grant to a worker.
+    Offered { instance: String, execution_id: ExecutionId, grant_id: Uuid },
 }
 
 impl Wake {
-    /// The entries of one message. Kinds unknown here are left out: a newer library may say more.
+    /// The entries of one message. Unknown kinds are skipped, because a newer library may send more.
     pub fn read_all(payload: &[u8]) -> Result<Vec<Wake>, DecodeError> {
         let mut input = Reader::new(payload);
         let entries = input.list()?;
@@ -103,7 +75,7 @@ impl Wake {
     }
 }
 
-/// The items of one entry; those nobody asks for are passed over.
+/// The items of one entry. Extra items are skipped.
 struct Items<'a, 'b> {
     input: &'b mut Reader<'a>,
     len: usize,

@@ -22,6 +22,8 @@
 //! # }).unwrap();
 //! ```
 
+#![warn(missing_docs)]
+
 mod config;
 mod error;
 mod finish;

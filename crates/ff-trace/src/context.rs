@@ -1,4 +1,4 @@
-//! The context of a trace as text, and spans that go on with it.
+//! Trace context as text, and spans that continue it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use opentelemetry::trace::{SpanContext, SpanId, Status, TraceContextExt, TraceFl
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt;
 
-/// The place of a span in its trace: `00-<trace>-<span>-<flags>`.
+/// The position of a span in its trace: `00-<trace>-<span>-<flags>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceParent {
     trace: TraceId,
@@ -17,7 +17,7 @@ pub struct TraceParent {
 }
 
 impl TraceParent {
-    /// The trace, as 32 digits.
+    /// The trace id, as 32 digits.
     #[must_use]
     pub fn trace_id(&self) -> String {
         self.trace.to_string()
@@ -36,7 +36,7 @@ pub struct NotATraceParent;
 impl FromStr for TraceParent {
     type Err = NotATraceParent;
 
-    /// Later versions of the format may have more parts; the first four keep their meaning.
+    /// Later versions of the format may have more parts. The first four keep their meaning.
     fn from_str(text: &str) -> Result<Self, NotATraceParent> {
         let read = || {
             let mut parts = text.split('-');
@@ -62,16 +62,16 @@ impl fmt::Display for TraceParent {
     }
 }
 
-/// Makes a span that has not been entered a part of the trace that the text names. What is not a `traceparent` is passed over: a
-/// trace is never worth a failure.
+/// Makes a span part of the trace in the text; the span must not have been entered. An invalid `traceparent` is
+/// ignored, because a trace must never cause a failure.
 pub fn follow(span: &Span, trace_parent: Option<&str>) {
     let Some(parent) = trace_parent.and_then(|text| text.parse::<TraceParent>().ok()) else { return };
     let remote = SpanContext::new(parent.trace, parent.span, parent.flags, true, TraceState::default());
-    // Nobody exports, or the span is filtered out: there is nothing to connect.
+    // No exporter, or the span is filtered out: there is nothing to connect.
     let _ = span.set_parent(Context::new().with_remote_span_context(remote));
 }
 
-/// Names a span for the collector: its name in the code is the same for all of its kind.
+/// Sets the name that the collector shows. In the code, all spans of a kind have the same name.
 pub fn name(span: &Span, name: impl FnOnce() -> String) {
     let context = span.context();
     if context.span().span_context().is_valid() {
@@ -79,17 +79,17 @@ pub fn name(span: &Span, name: impl FnOnce() -> String) {
     }
 }
 
-/// Notes a fact of a span for the collector, beside what the log shows of it.
+/// Adds an attribute for the collector only; the log does not show it.
 pub fn note(span: &Span, name: &'static str, value: i64) {
     span.set_attribute(name, value);
 }
 
-/// Marks a span as one of something that failed.
+/// Marks the span as failed.
 pub fn fail(span: &Span) {
     span.set_status(Status::error(""));
 }
 
-/// The place of the current span, when it belongs to a trace that is exported.
+/// The position of the current span, if its trace is exported.
 #[must_use]
 pub fn current() -> Option<TraceParent> {
     TraceParent::of(Span::current().context().span().span_context())

@@ -14,10 +14,10 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::registry::LookupSpan;
 
-/// A collector that takes longer gets the batch no more.
+/// How long a collector may take to accept a batch.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The endpoint does not say where to send.
+/// The endpoint is not a valid URL.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot send traces to {endpoint:?}: {problem}; name a collector as http://HOST:4318")]
 pub struct BadEndpoint {
@@ -25,7 +25,7 @@ pub struct BadEndpoint {
     problem: String,
 }
 
-/// The collector that OpenTelemetry's own variables name, if they do.
+/// The collector that OpenTelemetry's own variables name, if any.
 #[must_use]
 pub fn endpoint_of_environment() -> Option<String> {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
@@ -39,7 +39,8 @@ pub struct Exporter {
 }
 
 impl Exporter {
-    /// Sends to a collector; a URL without a path means the usual one, `/v1/traces`. Needs a Tokio runtime around it.
+    /// Starts to export to a collector. A URL without a path gets the usual one, `/v1/traces`. Must be called in a
+    /// Tokio runtime.
     pub fn start(endpoint: &str, service: &str) -> Result<Self, BadEndpoint> {
         let bad = |problem: String| BadEndpoint { endpoint: endpoint.to_owned(), problem };
         let mut url = reqwest::Url::parse(endpoint).map_err(|error| bad(error.to_string()))?;
@@ -67,7 +68,7 @@ impl Exporter {
         Ok(Self { provider })
     }
 
-    /// The part of a subscriber that hands spans over. It sees the spans of these crates whatever the log shows, and warnings in them.
+    /// The layer for a subscriber. It sees the spans of these crates, and warnings in them, whatever the log shows.
     pub fn layer<S>(&self) -> impl Layer<S> + use<S>
     where
         S: Subscriber + for<'span> LookupSpan<'span> + Send + Sync,
@@ -76,9 +77,10 @@ impl Exporter {
         tracing_opentelemetry::layer().with_tracer(tracer).with_filter(filter_fn(wanted))
     }
 
-    /// Sends what is left.
+    /// Sends the remaining spans.
     pub async fn stop(self) {
-        // The provider waits for its thread, which waits for this runtime: not on one of its workers.
+        // The provider waits for its thread, which waits for this runtime. So it must not block one of the runtime's
+        // workers.
         let stopped = tokio::task::spawn_blocking(move || self.provider.shutdown()).await;
         if let Ok(Err(error)) = stopped {
             tracing::warn!(%error, "the last traces were not sent");
@@ -89,11 +91,11 @@ impl Exporter {
 fn wanted(metadata: &Metadata<'_>) -> bool {
     let ours = metadata.target().starts_with("ff_") || metadata.target().starts_with("flowfabric");
     let level = if metadata.is_span() { Level::INFO } else { Level::WARN };
-    // A handler's own spans belong to its attempt.
+    // The spans that a handler opens belong to its attempt.
     *metadata.level() <= level && (ours || metadata.is_span()) && !metadata.target().starts_with("opentelemetry")
 }
 
-/// Posts batches on the process's own runtime, with the HTTP client everything else uses.
+/// Posts batches on the process's own runtime, with the same HTTP client as everything else.
 #[derive(Clone, Debug)]
 struct Line {
     http: reqwest::Client,

@@ -1,7 +1,7 @@
-//! Traces across processes: a submitter's trace goes on in the server and in the worker's attempt.
+//! Traces across processes: a submitter's trace continues in the server and in the worker's attempt.
 //!
-//! What travels is the W3C `traceparent` text: in the header of a request, and with an execution from its submission to every
-//! attempt. Without a subscriber that exports spans everything here costs nothing and changes nothing.
+//! The context is the W3C `traceparent` text. It travels in the header of a request, and with an execution from
+//! submission to every attempt. Without a subscriber that exports spans, this crate costs nothing and changes nothing.
 
 mod context;
 #[cfg(feature = "export")]

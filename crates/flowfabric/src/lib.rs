@@ -17,6 +17,8 @@
 //! # }).unwrap();
 //! ```
 
+#![warn(missing_docs)]
+
 pub use ff_core::{condition, contracts, error, policy, state, types};
 pub use ff_sdk::*;
 

@@ -109,7 +109,6 @@ impl Store {
         self.find_flow(id).await.unwrap_or_else(|error| panic!("{id}: {error}"))
     }
 
-    /// A flow.
     pub async fn find_flow(&self, flow_id: FlowId) -> Result<Flow, Error> {
         let DescribeFlowReply::Found { flow } = self.ask(&DescribeFlow { flow_id }).await?;
         Ok(flow)

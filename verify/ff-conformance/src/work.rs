@@ -51,7 +51,6 @@ pub fn digest(text: &str) -> String {
 pub struct LeaseIds {
     /// The attempt it begins.
     pub attempt_id: AttemptId,
-    /// The lease.
     pub lease_id: LeaseId,
 }
 

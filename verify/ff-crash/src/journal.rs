@@ -17,7 +17,6 @@ pub enum Entry {
     Claimed {
         /// What it got.
         id: ExecutionId,
-        /// Which attempt.
         attempt: i64,
         /// The fence's number.
         epoch: i64,

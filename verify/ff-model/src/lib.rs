@@ -3,7 +3,6 @@
 //! [`step`] makes random steps, [`Steps`](step::Runner) turns each into a concrete call with the model's help, [`store`] runs it on an
 //! embedded store, and [`op`] compares the two answers. The tests of this crate are the model run, the differential run
 //! against a server, the n-th-call failures and the mutants that show that the model run sees defects.
-#![expect(missing_docs, reason = "the model's parts mirror the library's contracts, which are documented there")]
 
 pub mod model;
 pub mod op;

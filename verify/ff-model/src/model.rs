@@ -32,7 +32,6 @@ use execution::Block;
 /// Why a call was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The code.
     pub code: String,
     /// What there is to say about it.
     pub detail: BTreeMap<String, String>,

@@ -34,7 +34,6 @@ impl Default for ClusterOptions {
 
 /// One node: its server and its id in the cluster.
 pub struct Member {
-    /// The server.
     pub server: TestServer,
     /// The id the node keeps for life.
     pub id: String,

@@ -119,7 +119,6 @@ pub fn reached(good: bool) -> String {
     if good { "reached" } else { "BELOW" }.to_owned()
 }
 
-/// A share in percent.
 pub fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }

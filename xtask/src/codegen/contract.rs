@@ -36,7 +36,6 @@ pub struct FunctionContract {
 }
 
 impl FunctionContract {
-    /// It only reads.
     pub fn read_only(&self) -> bool {
         self.flags.iter().any(|flag| flag == "no-writes")
     }

@@ -1,4 +1,4 @@
-//! The command table: the exact subset of Valkey the library may use, and the rules every command passes through.
+//! The command table: the exact subset of Valkey that the library may use, and the checks that every command passes.
 
 use super::session::Session;
 use super::{Failure, refused};
@@ -25,7 +25,7 @@ pub const READ_COMMANDS: &[&str] = &[
     "ZSCORE",
 ];
 
-/// Commands that write or speak. Both hosts share this list.
+/// Commands that write or publish. Both hosts share this list.
 pub const WRITE_COMMANDS: &[&str] =
     &["DEL", "HDEL", "HSET", "INCRBY", "MSET", "SET", "SPUBLISH", "XADD", "XDEL", "XTRIM", "ZADD", "ZREM"];
 
@@ -34,7 +34,7 @@ enum Keys {
     None,
     First,
     All,
-    /// Every second one, beginning with the first.
+    /// Every second argument, starting with the first.
     Pairs,
 }
 
@@ -42,7 +42,7 @@ type Run<'e> = fn(&mut Session<'e>, &[&[u8]]) -> Result<(), Failure>;
 
 struct Command<'e> {
     run: Run<'e>,
-    /// Arguments with the name: exactly so many, or at least so many when negative.
+    /// Number of arguments, including the name; a negative number is a minimum.
     arity: i32,
     writes: bool,
     keys: Keys,
@@ -124,7 +124,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// True when the key carries the tag of the call's route; the configuration record is its own only key.
+    /// True if the key carries the tag of the call's route. On the configuration route, the configuration record is the
+    /// only key.
     fn owns(&self, key: &[u8]) -> bool {
         match &self.call.tag {
             None => key == self.call.route.to_string().as_bytes(),
@@ -139,7 +140,7 @@ impl Session<'_> {
     }
 }
 
-/// True when the argument is this word, in any case.
+/// True if the argument is this word, ignoring case.
 pub(super) fn is_word(argument: &[u8], word: &str) -> bool {
     argument.eq_ignore_ascii_case(word.as_bytes())
 }

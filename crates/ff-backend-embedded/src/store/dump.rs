@@ -14,10 +14,10 @@ use super::{Store, StoreError};
 /// The id of a stream entry: milliseconds and a sequence number.
 pub type StreamId = (u64, u64);
 
-/// One stream entry: its id and its fields in the order they were given.
+/// One stream entry: its id, and its fields in their original order.
 pub type DumpEntry = (StreamId, Vec<(Vec<u8>, Vec<u8>)>);
 
-/// What a store key holds, in full.
+/// The full content of a store key.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DumpValue {
     /// Fields and values.
@@ -58,7 +58,7 @@ impl Store {
         Ok(page)
     }
 
-    /// Everything, by key.
+    /// The content of every key.
     pub fn dump(&self) -> Result<BTreeMap<Vec<u8>, DumpValue>, StoreError> {
         let txn = self.env.read_txn()?;
         let mut all = BTreeMap::new();
@@ -70,7 +70,7 @@ impl Store {
         Ok(all)
     }
 
-    /// What these keys hold, as committed.
+    /// The committed content of these keys.
     pub fn contents(&self, keys: &[Vec<u8>]) -> Result<Vec<Option<Content>>, StoreError> {
         let txn = self.env.read_txn()?;
         let mut contents = Vec::with_capacity(keys.len());
@@ -129,7 +129,7 @@ impl Store {
         })
     }
 
-    /// How many entries stand in the trees behind the keys: what a leak would raise.
+    /// The number of entries in the trees behind the keys. A leak would raise it.
     pub fn entries_behind_keys(&self) -> Result<u64, StoreError> {
         let txn = self.env.read_txn()?;
         let mut total = 0;
@@ -140,7 +140,7 @@ impl Store {
     }
 }
 
-/// The store key behind a tree key.
+/// The original store key of a tree key.
 fn original_key(tree_key: &[u8], value: &[u8]) -> Result<Vec<u8>, StoreError> {
     if !is_digest(tree_key.len()) {
         return Ok(tree_key.to_vec());

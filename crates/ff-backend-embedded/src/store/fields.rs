@@ -1,4 +1,4 @@
-//! A small hash as one value: packed on disk, an arena with sorted spans in memory.
+//! A small hash as one value: packed on disk; in memory an arena with sorted spans.
 
 use super::layout::{Corruption, read_varint, write_varint};
 
@@ -38,7 +38,7 @@ pub(crate) fn pack_pair(out: &mut Vec<u8>, first: &[u8], second: &[u8]) {
     out.extend_from_slice(second);
 }
 
-/// Bytes inside an arena; stays valid until the arena is compacted.
+/// A range of bytes in an arena; valid until the arena is compacted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     at: u32,
@@ -51,7 +51,7 @@ struct Entry {
     value: Span,
 }
 
-/// A hash in memory. Old values stay in the arena, so that undoing a write is restoring a span.
+/// A hash in memory. Old values stay in the arena, so undoing a write only restores a span.
 #[derive(Debug, Default)]
 pub(crate) struct Fields {
     arena: Vec<u8>,
@@ -107,7 +107,7 @@ impl Fields {
         span
     }
 
-    /// Sets a field; returns where its name is and what it held.
+    /// Sets a field. Returns the span of its name and its old value.
     pub fn set(&mut self, field: &[u8], value: &[u8]) -> (Span, Option<Span>) {
         let value = self.push(value);
         match self.find(field) {
@@ -123,14 +123,14 @@ impl Fields {
         }
     }
 
-    /// Removes a field; returns where its name is and what it held.
+    /// Removes a field. Returns the span of its name and its old value.
     pub fn remove(&mut self, field: &[u8]) -> Option<(Span, Span)> {
         let at = self.find(field).ok()?;
         let entry = self.entries.remove(at);
         Some((entry.field, entry.value))
     }
 
-    /// Takes back a `set` or a `remove`.
+    /// Undoes a `set` or a `remove`.
     pub fn restore(&mut self, field: Span, old: Option<Span>) {
         match (self.find(self.bytes(field)), old) {
             (Ok(at), Some(value)) => self.entries[at].value = value,
@@ -148,7 +148,7 @@ impl Fields {
         }
     }
 
-    /// Drops old values once they outweigh the living ones. No span handed out before may be used after.
+    /// Drops old values once they outweigh the live ones. Spans returned before become invalid.
     pub fn compact(&mut self) {
         if self.arena.len() > 2 * self.live + (64 << 10) {
             let mut packed = Vec::with_capacity(self.live);

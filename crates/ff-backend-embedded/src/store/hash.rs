@@ -1,4 +1,5 @@
-//! Hash commands. A small hash is one value; past [`SMALL_MAX`] fields it becomes a tree of fields and stays one until it vanishes.
+//! Hash commands. A small hash is one value. Beyond [`SMALL_MAX`] fields it becomes a tree of fields, and stays one
+//! until it is removed.
 
 use super::fields::{Fields, Packed};
 use super::layout::{Corruption, TreeKey, is_digest, read_u64};
@@ -9,7 +10,7 @@ use super::{Failure, StoreError, refused, wrong_type};
 /// Above this many fields, rewriting the whole hash for one field costs more than a tree of fields.
 const SMALL_MAX: usize = 256;
 
-/// Looks one field up.
+/// Looks up one field.
 fn lookup<'t>(tables: &'t Tables<'_>, view: View<'t>, field: &[u8]) -> Result<Option<&'t [u8]>, Failure> {
     match view {
         View::Absent => Ok(None),
@@ -37,7 +38,7 @@ pub(super) fn large_field<'t>((key, value): (&'t [u8], &'t [u8])) -> Result<(&'t
     Ok((original.unwrap_or(name), value))
 }
 
-/// The original of a field that entered as a digest, and the value.
+/// The original name of a field stored as a digest, and the value.
 fn split_large(name_len: usize, value: &[u8]) -> Result<(Option<&[u8]>, &[u8]), Corruption> {
     if !is_digest(name_len) {
         return Ok((None, value));
@@ -57,7 +58,7 @@ impl Tables<'_> {
         }
     }
 
-    /// Moves the fields of a hash that has grown too large for one value into the tree.
+    /// Moves the fields of a hash that is too large for one value into the tree.
     fn enlarge(&mut self, slot: usize) -> Result<(), Failure> {
         let Record::Hash(fields) = self.record(slot) else {
             return Ok(());

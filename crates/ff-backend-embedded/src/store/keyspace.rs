@@ -1,4 +1,4 @@
-//! Commands on whole keys: strings, existence, removal, time, and publishing.
+//! Commands on whole keys (strings, existence, removal), time, and publishing.
 
 use super::layout::TreeKey;
 use super::overlay::{Record, View};
@@ -32,7 +32,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// A key of another type holds no text.
+    /// A key of another type reads as absent.
     pub(super) fn mget(&mut self, args: &[&[u8]]) -> Result<(), Failure> {
         self.reply.array(args.len() - 1);
         for key in &args[1..] {
@@ -94,7 +94,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// The message leaves after the commit; nobody in this process has received it yet.
+    /// The message leaves after the commit, so the number of receivers is always 0 here.
     pub(super) fn spublish(&mut self, args: &[&[u8]]) -> Result<(), Failure> {
         self.published.push((args[1].to_vec(), args[2].to_vec()));
         self.reply.integer(0);
@@ -102,11 +102,10 @@ impl Session<'_> {
     }
 }
 
-/// A field and its value.
 type Pair = (Vec<u8>, Vec<u8>);
 
 impl Tables<'_> {
-    /// Removes a key with everything that stands under its id.
+    /// Removes a key and everything under its id.
     pub fn remove(&mut self, slot: usize) -> Result<(), Failure> {
         match self.record(slot) {
             Record::Absent => return Ok(()),

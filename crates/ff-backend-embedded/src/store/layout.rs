@@ -1,13 +1,13 @@
-//! How store keys, members and scores become LMDB keys that sort the way the commands need.
+//! Maps store keys, members and scores to LMDB keys that sort in the order the commands need.
 
 use sha2::{Digest, Sha256};
 
-/// Something in the store that cannot be what we wrote.
+/// Stored data that this program cannot have written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Corruption(pub &'static str);
 
-/// The longest name that enters a tree as it is. A longer one enters as its first bytes and a digest, so the two forms differ in
-/// length and sort together; the original stands in the value.
+/// The longest name that is stored unchanged in a tree key. A longer name is stored as its first bytes and a digest.
+/// The two forms differ in length and sort together; the value holds the original.
 pub(crate) const INLINE_MAX: usize = 440;
 const DIGEST_LEN: usize = 32;
 const KEY_MAX: usize = 16 + INLINE_MAX + DIGEST_LEN;
@@ -59,7 +59,7 @@ impl TreeKey {
         key
     }
 
-    /// Before every member with this score.
+    /// The position before every member with this score.
     pub fn order_edge(id: u64, encoded_score: u64) -> Self {
         let mut key = TreeKey::new();
         key.push(&id.to_be_bytes());
@@ -76,7 +76,7 @@ impl TreeKey {
         key
     }
 
-    /// Before everything that belongs to this id.
+    /// The position before everything that belongs to this id.
     pub fn edge(id: u64) -> Self {
         let mut key = TreeKey::new();
         key.push(&id.to_be_bytes());
@@ -91,7 +91,7 @@ impl std::ops::Deref for TreeKey {
     }
 }
 
-/// True when the name of this many bytes in a tree key stands for a longer original.
+/// True if a name of this length in a tree key stands for a longer original.
 pub(crate) fn is_digest(name_len: usize) -> bool {
     name_len > INLINE_MAX
 }
@@ -132,7 +132,7 @@ pub(crate) fn read_varint(bytes: &mut &[u8]) -> Result<u64, Corruption> {
     Ok(n)
 }
 
-/// Eight bytes as an integer, taken off the front.
+/// Reads eight bytes from the front as an integer.
 pub(crate) fn read_u64(bytes: &mut &[u8]) -> Result<u64, Corruption> {
     let (head, tail) = bytes.split_first_chunk::<8>().ok_or(Corruption("a record ends early"))?;
     *bytes = tail;

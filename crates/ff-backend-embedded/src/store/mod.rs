@@ -1,9 +1,9 @@
-//! The store: Valkey's data types, as far as the library uses them, over LMDB trees.
+//! The store: the part of Valkey's data types that the library uses, over LMDB trees.
 //!
 //! Trees: `keys` holds one record per store key (strings and small hashes in full, the rest as an 8-byte id and counters);
 //! `members` and `order` hold sorted sets, `entries` streams, `fields` large hashes, all prefixed by that id.
 //!
-//! **Invariant:** everything under an id is removed in the call that removes its key; ids are never used twice.
+//! **Invariant:** everything under an id is removed in the call that removes its key. Ids are never reused.
 
 pub(crate) mod commands;
 pub(crate) mod dump;
@@ -38,7 +38,7 @@ use verify::Damage;
 
 pub(crate) use session::{Call, Published, Remark, Session, Txn};
 
-/// The open trees. The lock is dropped last, so the next owner never meets an open environment.
+/// The open trees. The lock is dropped last, so the next owner never finds an open environment.
 pub(crate) struct Store {
     env: Env<WithoutTls>,
     keys: Tree,
@@ -51,7 +51,7 @@ pub(crate) struct Store {
 }
 
 const DATA_FILE: &str = "data.mdb";
-/// Says that the directory holds a store, so that a data file that has vanished or been emptied is not taken for a new one.
+/// Marks the directory as a store, so that a lost or emptied data file is not taken for a new store.
 const MARKER_FILE: &str = "format";
 const FORMAT: &[u8] = b"flowfabric 1";
 
@@ -61,7 +61,7 @@ impl Store {
         Self::open_locked(options, Arc::new(lock)).map_err(StoreError::into_host)
     }
 
-    /// Opens the store of a directory this process holds.
+    /// Opens the store of a directory that this process holds.
     pub fn open_locked(options: &Options, lock: Arc<DirectoryLock>) -> Result<Store, StoreError> {
         let directory = &options.directory;
         check_data_file(directory, options.verify_up_to)?;
@@ -113,7 +113,7 @@ impl Store {
         &self.env
     }
 
-    /// Makes everything committed so far safe.
+    /// Flushes everything committed so far.
     pub fn sync(&self) -> Result<(), StoreError> {
         Ok(self.env.force_sync()?)
     }
@@ -122,7 +122,8 @@ impl Store {
     pub fn verify(&self) -> Result<(), StoreError> {
         let file = self.env.try_clone_inner_file()?;
         loop {
-            // The reader keeps the pages of its snapshot from being used again; only the header can be overwritten under our eyes.
+            // The read transaction keeps the pages of its snapshot from being reused. Only the header can be
+            // overwritten during the check.
             let txn = self.env.read_txn()?;
             if let Some(result) = verify::check_snapshot(&file, txn.id() as u64) {
                 return Ok(result?);
@@ -130,7 +131,7 @@ impl Store {
         }
     }
 
-    /// Copies the committed state into a new directory while calls go on.
+    /// Copies the committed state into a new directory while calls continue.
     pub fn backup(&self, target: &Path) -> Result<PathBuf, StoreError> {
         let say =
             |error: std::io::Error| StoreError::Unavailable(format!("cannot back up to {}: {error}", target.display()));
@@ -149,7 +150,7 @@ impl Store {
     }
 }
 
-/// Refuses a data file that is damaged, as far as its size allows a look at every page.
+/// Fails if the data file is damaged. Large files are not checked page by page.
 fn check_data_file(directory: &Path, verify_up_to: u64) -> Result<(), StoreError> {
     let path = directory.join(DATA_FILE);
     let say = |error: std::io::Error| StoreError::Unavailable(format!("cannot read {}: {error}", path.display()));
@@ -180,17 +181,17 @@ fn check_data_file(directory: &Path, verify_up_to: u64) -> Result<(), StoreError
 /// The store itself failed: the transaction is lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum StoreError {
-    /// The disk has no room.
+    /// The disk is full.
     Full(String),
-    /// The map of the file, or one transaction, has no room; the disk has.
+    /// The map of the file, or one transaction, is full, although the disk is not.
     MapFull(String),
-    /// The disk refused; whether it is full is for the caller to find out, since a full one answers with many errors.
+    /// A disk error. The caller finds out whether the disk is full, because a full disk causes many kinds of errors.
     Io(String),
     Unavailable(String),
     Corrupt(String),
-    /// LMDB could not write the head of a snapshot and refuses everything until the environment is opened again.
+    /// LMDB could not write the header of a snapshot, and fails every call until the environment is opened again.
     Poisoned(String),
-    /// A test asked for this failure.
+    /// A test injected this failure.
     Injected(crate::faults::Fault),
 }
 
@@ -256,10 +257,10 @@ impl From<heed::Error> for StoreError {
     }
 }
 
-/// Why a command did not do what it was asked.
+/// Why a command failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The command is refused, as Valkey would: the text starts with a code. The transaction goes on.
+    /// The command is refused as Valkey would refuse it; the text starts with a code. The transaction continues.
     Refused(String),
     /// The store failed: the transaction is lost.
     Store(StoreError),

@@ -1,6 +1,6 @@
-//! Numbers in the form Valkey prints and reads them.
+//! Numbers in the form in which Valkey prints and reads them.
 
-/// A double as Valkey prints it: integers in full, the rest with the fewest digits that read back.
+/// A double as Valkey prints it: integers in full, others with the fewest digits that read back exactly.
 pub(crate) fn format_double(d: f64) -> String {
     if d.is_nan() {
         return "nan".to_owned();
@@ -8,7 +8,7 @@ pub(crate) fn format_double(d: f64) -> String {
     if d.is_infinite() {
         return if d > 0.0 { "inf" } else { "-inf" }.to_owned();
     }
-    // Half of the range, as Valkey does, so that the cast is exact.
+    // Half of the range, as in Valkey, so that the cast is exact.
     if d.abs() <= (i64::MAX / 2) as f64 && d.trunc() == d {
         return (d as i64).to_string();
     }

@@ -1,11 +1,11 @@
-//! The records a group of calls has touched, decoded, written to the tree once at the end of the group.
+//! The decoded records that a group of calls has touched. They are written to the tree once, at the end of the group.
 
 use std::collections::HashMap;
 
 use super::fields::Fields;
 use super::layout::{Corruption, TreeKey, is_digest, read_u64};
 
-/// What a store key holds.
+/// The content of a store key.
 #[derive(Debug)]
 pub(crate) enum Record {
     Absent,
@@ -17,7 +17,7 @@ pub(crate) enum Record {
     Stream(StreamMeta),
 }
 
-/// An id in a member tree and how many members it has.
+/// The id of a member tree, and its number of members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Counted {
     pub id: u64,
@@ -31,7 +31,7 @@ pub(crate) struct StreamMeta {
     pub last: (u64, u64),
 }
 
-/// A record as it is read in place.
+/// A record read in place.
 #[derive(Clone, Copy)]
 pub(crate) enum View<'a> {
     Absent,
@@ -50,7 +50,7 @@ const ZSET: u8 = 4;
 const STREAM: u8 = 5;
 
 impl<'a> View<'a> {
-    /// Reads a record of the `keys` tree; for a long key the record begins with the original.
+    /// Reads a record of the `keys` tree. For a long key, the record begins with the original.
     pub fn decode(tree_key: &[u8], value: &'a [u8]) -> Result<(View<'a>, Option<&'a [u8]>), Corruption> {
         let mut rest = value;
         let mut original = None;
@@ -106,7 +106,7 @@ impl Record {
         }
     }
 
-    /// Appends the tree's form of this record; nothing for an absent one.
+    /// Appends the tree's form of this record; nothing if it is absent.
     fn encode(&self, out: &mut Vec<u8>) {
         let counted = |out: &mut Vec<u8>, tag: u8, counted: &Counted| {
             out.push(tag);
@@ -158,7 +158,7 @@ impl Slot {
     }
 }
 
-/// The touched records of a group. Slots are never removed within it, so a slot number stays good.
+/// The touched records of a group. Slots are never removed within a group, so slot numbers stay valid.
 #[derive(Default)]
 pub(crate) struct Overlay {
     index: HashMap<Box<[u8]>, usize>,

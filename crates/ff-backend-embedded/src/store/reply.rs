@@ -1,4 +1,4 @@
-//! The reply of a store command, flat, so that it is copied once on its way to Lua and its memory is used again.
+//! The reply of a store command in flat form. It is copied once on its way to Lua, and its memory is reused.
 
 /// One piece of a reply.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -10,9 +10,8 @@ pub(crate) enum Token {
         at: usize,
         len: usize,
     },
-    /// `+OK`.
     Ok,
-    /// So many of the following values belong together.
+    /// The number of following values that form an array.
     Array(usize),
 }
 
@@ -26,7 +25,7 @@ pub(crate) struct Reply {
 impl Reply {
     pub fn clear(&mut self) {
         self.tokens.clear();
-        // One huge reply must not hold its memory for ever.
+        // One huge reply must not keep its memory for ever.
         if self.bytes.capacity() > 1 << 20 {
             self.bytes = Vec::new();
         }
@@ -54,7 +53,7 @@ impl Reply {
         self.tokens.push(Token::Array(len));
     }
 
-    /// Begins an array whose length is not known yet; [`Reply::close`] fills it in.
+    /// Begins an array of unknown length; [`Reply::close`] fills the length in.
     pub fn open(&mut self) -> usize {
         self.tokens.push(Token::Array(0));
         self.tokens.len() - 1

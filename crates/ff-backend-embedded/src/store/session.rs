@@ -1,4 +1,4 @@
-//! One transaction and the calls that run in it, each of which can be taken back.
+//! One transaction and the calls that run in it. Each call can be undone.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,12 +13,12 @@ use super::{Failure, Store, StoreError, refused};
 use crate::faults::Faults;
 
 pub(crate) enum Txn<'e> {
-    /// A group that only reads: no writer lock, nothing to commit.
+    /// A group that only reads: it takes no writer lock and commits nothing.
     Read(RoTxn<'e, WithoutTls>),
     Write(RwTxn<'e>),
 }
 
-/// How to take back one write, newest first.
+/// How to undo one write, newest first.
 pub(crate) enum Undo {
     Field { slot: usize, field: Span, old: Option<Span> },
     Record { slot: usize, old: Record },
@@ -52,7 +52,7 @@ impl<'e> Tables<'e> {
         }
     }
 
-    /// What a key holds, without copying it.
+    /// The content of a key, without a copy.
     pub fn view(&self, key: &[u8]) -> Result<View<'_>, StoreError> {
         if let Some(slot) = self.overlay.find(key) {
             return Ok(self.overlay.slots[slot].record.view());
@@ -64,7 +64,7 @@ impl<'e> Tables<'e> {
         }
     }
 
-    /// The slot of a key that is about to change.
+    /// The slot of a key before a change.
     pub fn slot(&mut self, key: &[u8]) -> Result<usize, StoreError> {
         if let Some(slot) = self.overlay.find(key) {
             return Ok(slot);
@@ -77,7 +77,7 @@ impl<'e> Tables<'e> {
         &self.overlay.slots[slot].record
     }
 
-    /// Replaces what a key holds; the old record moves into the undo log.
+    /// Replaces the content of a key. The old record moves into the undo log.
     pub fn replace(&mut self, slot: usize, record: Record) {
         let slot_ref = &mut self.overlay.slots[slot];
         slot_ref.dirty = true;
@@ -85,7 +85,7 @@ impl<'e> Tables<'e> {
         self.undo.push(Undo::Record { slot, old });
     }
 
-    /// An id nothing has used before.
+    /// A new id that was never used before.
     pub fn fresh_id(&mut self) -> Result<u64, Failure> {
         let id = match self.next_id {
             Some(id) => id,
@@ -112,7 +112,7 @@ impl<'e> Tables<'e> {
         }
     }
 
-    /// Puts a member at a score, or removes it, in both trees. `old` is where it is now.
+    /// Sets the score of a member, or removes the member, in both trees. `old` is its current score.
     pub fn place(&mut self, id: u64, member: &[u8], old: Option<f64>, new: Option<f64>) -> Result<(), Failure> {
         let store = self.store;
         let long = is_digest(member.len());
@@ -171,7 +171,7 @@ impl<'e> Tables<'e> {
         Ok(())
     }
 
-    /// Takes back every write after the mark.
+    /// Undoes every write after the mark.
     fn roll_back(&mut self, mark: usize) -> Result<(), Failure> {
         while self.undo.len() > mark {
             match self.undo.pop().expect("the log is longer than the mark") {
@@ -216,10 +216,10 @@ impl<'e> Tables<'e> {
     }
 }
 
-/// A channel and what was said on it.
+/// A channel and a message published on it.
 pub(crate) type Published = (Vec<u8>, Vec<u8>);
 
-/// What is true for the operation that is running.
+/// The state of the running operation.
 #[derive(Clone)]
 pub(crate) struct Call {
     pub route: Route,
@@ -228,42 +228,42 @@ pub(crate) struct Call {
     pub now_us: i64,
 }
 
-/// A transaction with a call in it; the target of every `redis.call`.
+/// A transaction with a call in it, which every `redis.call` uses.
 pub(crate) struct Session<'e> {
     pub tables: Tables<'e>,
     pub reply: Reply,
     pub call: Call,
     pub published: Vec<Published>,
-    /// The call has written.
+    /// Whether the call has written.
     pub wrote: bool,
-    /// Any call of the group has written.
+    /// Whether any call of the group has written.
     pub group_wrote: bool,
-    /// The first rule the call broke, caught or not.
+    /// The first rule that the call broke, even if the function caught the error.
     pub violation: Option<String>,
-    /// The store failed: no command runs any more.
+    /// The failure of the store, after which no command runs.
     pub lost: Option<StoreError>,
     pub strict: bool,
-    /// The operations of the list that is running.
+    /// The operations of the running list.
     list: Vec<Call>,
-    /// What the host has to say about each of them, beside its answer.
+    /// The host's remark about each operation, beside its reply.
     pub remarks: Vec<Option<Remark>>,
-    /// The operation that runs, or met the failure of the store.
+    /// The operation that runs, or that met the failure of the store.
     pub at: usize,
     published_before: usize,
     faults: &'e Faults,
     commands: &'e AtomicU64,
 }
 
-/// What a host adds to the answer of an operation.
+/// A remark that the host adds to the reply of an operation.
 #[derive(Debug)]
 pub(crate) enum Remark {
-    /// It raised after a write, which was taken back.
+    /// It raised after a write, which was undone.
     TakenBack,
-    /// It broke this rule, and was taken back.
+    /// It broke this rule, and was undone.
     Broke(String),
 }
 
-/// Where a plan began.
+/// The start of a plan.
 #[derive(Clone, Copy)]
 pub(crate) struct Mark {
     undo: usize,
@@ -307,7 +307,7 @@ impl<'e> Session<'e> {
         self.call = call;
     }
 
-    /// The operations that follow are those of a list; they begin and settle as the library says. Until then it is `now_us`.
+    /// Sets the operations of a list. The library begins and settles each of them. Until then the time is `now_us`.
     pub fn start(&mut self, list: Vec<Call>, now_us: i64) {
         self.begin(Call { route: Route::Config, tag: None, read_only: true, now_us });
         self.commands.fetch_add(1, Ordering::Relaxed);
@@ -316,7 +316,8 @@ impl<'e> Session<'e> {
         self.list = list;
     }
 
-    /// Begins the operation at this place of the list, counted from one, or goes on with it at another route.
+    /// Begins the operation at this position of the list, counted from one. A running operation continues on another
+    /// route.
     pub fn begin_operation(&mut self, place: usize, route: &str) -> Result<(), String> {
         let at = place.wrapping_sub(1);
         let Some(mut call) = self.list.get(at).cloned() else {
@@ -332,7 +333,7 @@ impl<'e> Session<'e> {
         Ok(())
     }
 
-    /// Keeps what the operation did, or takes it back: because it raised, or because it broke a rule of test mode.
+    /// Keeps or undoes the operation's writes. They are undone if it raised or broke a rule of test mode.
     pub fn settle(&mut self, outcome: &[u8]) {
         let raised = outcome == b"raised";
         let remark = if raised && self.wrote {
@@ -354,7 +355,7 @@ impl<'e> Session<'e> {
         }
     }
 
-    /// Keeps what the call wrote.
+    /// Keeps the call's writes.
     pub fn keep(&mut self) {
         self.group_wrote |= self.wrote;
         let slots = &mut self.tables.overlay.slots;
@@ -367,7 +368,7 @@ impl<'e> Session<'e> {
         }
     }
 
-    /// Takes back what the call wrote and said.
+    /// Undoes the call's writes and messages.
     pub fn take_back(&mut self) {
         let mark = Mark { undo: 0, published: self.published_before, wrote: false };
         self.roll_back_to(mark);
@@ -397,7 +398,7 @@ impl<'e> Session<'e> {
         }
     }
 
-    /// Runs one command and leaves its reply in `self.reply`, or the text of its refusal.
+    /// Runs one command. Leaves its reply in `self.reply`, or returns the text of the refusal.
     pub fn run(&mut self, args: &[&[u8]]) -> Result<(), String> {
         self.reply.clear();
         if let Some(error) = &self.lost {
@@ -415,7 +416,7 @@ impl<'e> Session<'e> {
         }
     }
 
-    /// A command panicked: what it left half done is thrown away with the transaction.
+    /// A command panicked: its partial changes are discarded with the transaction.
     pub fn lose_to_panic(&mut self) {
         self.lost = Some(StoreError::Unavailable("a store command panicked".to_owned()));
     }
@@ -427,7 +428,7 @@ impl<'e> Session<'e> {
         }
     }
 
-    /// Notes a broken rule, so that test mode reports it even when the function catches the error.
+    /// Notes a broken rule, so that test mode reports it even if the function catches the error.
     pub fn violate<T>(&mut self, text: String) -> Result<T, Failure> {
         if self.violation.is_none() {
             self.violation = Some(text.clone());
@@ -435,7 +436,7 @@ impl<'e> Session<'e> {
         refused(text)
     }
 
-    /// Writes the group and commits it; returns what is to be published.
+    /// Writes the group and commits it. Returns the messages to publish.
     pub fn commit(mut self) -> Result<Vec<Published>, StoreError> {
         if let Some(error) = self.lost {
             return Err(error);

@@ -1,4 +1,5 @@
-//! Stream commands. Ids come from the call's clock or from the caller and always increase; an empty stream stays until it is deleted.
+//! Stream commands. Ids come from the call's clock or from the caller and always increase. An empty stream stays until
+//! it is deleted.
 
 use std::ops::Bound;
 
@@ -15,7 +16,7 @@ type EntryId = (u64, u64);
 const LAST_ID: EntryId = (u64::MAX, u64::MAX);
 const INVALID_ID: &str = "ERR Invalid stream ID specified as stream command argument";
 
-/// An approximate trim stops here, as Valkey's does, so that one call never pays for a whole stream.
+/// The limit of an approximate trim, as in Valkey, so that one call never trims a whole long stream.
 const TRIM_MAX: usize = 10_000;
 
 /// The entry id of an entry of the `entries` tree.
@@ -57,7 +58,7 @@ fn previous_id(id: EntryId) -> Option<EntryId> {
     }
 }
 
-/// The ends of a range, both included.
+/// The ends of a range, both inclusive.
 fn parse_range(start: &[u8], end: &[u8]) -> Result<(EntryId, EntryId), Failure> {
     let exclusive = |text: &'_ [u8]| text.first() == Some(&b'(');
     let from = match start {
@@ -94,7 +95,7 @@ impl Tables<'_> {
         }
     }
 
-    /// Removes entries from the front, those before `until`, at most `max`; returns how many.
+    /// Removes up to `max` entries before `until` from the front. Returns their number.
     fn trim(&mut self, meta: &mut StreamMeta, until: EntryId, max: usize) -> Result<usize, Failure> {
         let from = TreeKey::edge(meta.id);
         let to = TreeKey::entry(meta.id, until);

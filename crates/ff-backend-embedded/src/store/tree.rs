@@ -1,4 +1,4 @@
-//! An LMDB tree whose values carry a checksum over key and value, so that damage answers an error instead of other data.
+//! An LMDB tree whose values carry a checksum over key and value, so that damage causes an error instead of wrong data.
 
 use std::io::Write;
 use std::ops::Bound;
@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::StoreError;
 
-/// The names of all trees; a store has these and no others.
+/// The names of all trees. A store has exactly these.
 pub(crate) const NAMES: [&str; 6] = ["entries", "fields", "keys", "members", "meta", "order"];
 
 const SUM_LEN: usize = 4;
@@ -25,7 +25,7 @@ fn sum(key: &[u8], value: &[u8]) -> [u8; SUM_LEN] {
     ((both >> 32) as u32).to_be_bytes()
 }
 
-/// The value behind its checksum; `None` when the checksum does not match.
+/// The value after its checksum; `None` if the checksum does not match.
 pub(crate) fn unseal<'t>(key: &[u8], sealed: &'t [u8]) -> Option<&'t [u8]> {
     let (stored, value) = sealed.split_first_chunk::<SUM_LEN>()?;
     (*stored == sum(key, value)).then_some(value)

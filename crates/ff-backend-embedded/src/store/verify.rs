@@ -1,15 +1,16 @@
-//! Checks the pages of a data file before LMDB trusts them: LMDB follows whatever a page says, so damage would end the process.
+//! Checks the pages of a data file before LMDB uses them. LMDB trusts its pages, so damage would crash the process.
 //!
-//! The walk reads the file, not the map. It covers every page a snapshot uses or lists as free: each page says what and where it is,
-//! lies inside the file and is used once; nodes fill their page without gaps, keys are in order and inside the bounds of their branch,
-//! values match their checksums. What is left to go wrong without being noticed is the number of the last commit itself.
+//! The walk reads the file, not the map. It covers every page that a snapshot uses or lists as free. Each page must
+//! have its right type and number, lie inside the file and be used once. Nodes must fill their page without gaps, keys
+//! must be in order and within the bounds of their branch, and values must match their checksums. The only damage that
+//! goes unnoticed is a wrong number of the last commit.
 
 use std::collections::BTreeSet;
 use std::fs::File;
 
 use super::tree::{NAMES, unseal};
 
-/// What is wrong, and where.
+/// The damage and its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Damage(pub String);
 
@@ -79,7 +80,7 @@ impl Root {
     }
 }
 
-/// The head of one snapshot.
+/// The header of one snapshot.
 struct Snapshot {
     page_size: usize,
     free: Root,
@@ -116,20 +117,20 @@ impl Snapshot {
     }
 }
 
-/// The file is shorter than its header says. That is normal when the last pages are free, and damage when they are not.
+/// The file is shorter than its header says. That is normal if the last pages are free; otherwise it is damage.
 pub(crate) fn is_short(file: &File) -> Result<bool, Damage> {
     let [newest, _] = Snapshot::read_both(file)?;
     let len = file.metadata().map_err(|error| Damage(error.to_string()))?.len();
     Ok((newest.last_page.saturating_add(1)).saturating_mul(newest.page_size as u64) > len)
 }
 
-/// Checks the newest snapshot of a file nobody writes to.
+/// Checks the newest snapshot of a file that no process writes to.
 pub(crate) fn check(file: &File) -> Result<(), Damage> {
     let [newest, _] = Snapshot::read_both(file)?;
     Walk::new(file, newest)?.run()
 }
 
-/// Checks the snapshot with this number, which a reader keeps alive. `None`: its header has been overwritten meanwhile.
+/// Checks the snapshot with this number, which a reader keeps alive. `None` if its header was overwritten meanwhile.
 pub(crate) fn check_snapshot(file: &File, number: u64) -> Option<Result<(), Damage>> {
     match Snapshot::read_both(file) {
         Err(damage) => Some(Err(damage)),
@@ -140,7 +141,7 @@ pub(crate) fn check_snapshot(file: &File, number: u64) -> Option<Result<(), Dama
     }
 }
 
-/// Which rules a tree follows.
+/// The kind of a tree, which decides its rules.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     /// Free pages by the number of the commit that freed them.
@@ -159,7 +160,7 @@ struct Walk<'f> {
     trees: Vec<Root>,
 }
 
-/// The tree being walked, and what was found in it so far.
+/// The tree being walked, and its counts so far.
 struct Visit {
     kind: Kind,
     depth: u16,
@@ -167,13 +168,13 @@ struct Visit {
     last_key: Option<Vec<u8>>,
 }
 
-/// The keys a page may hold: from the first, up to but not with the second.
+/// The range of keys a page may hold; the end is exclusive.
 type Bounds<'k> = (Option<&'k [u8]>, Option<&'k [u8]>);
 
 impl<'f> Walk<'f> {
     fn new(file: &'f File, snapshot: Snapshot) -> Result<Self, Damage> {
         let len = file.metadata().map_err(|error| Damage(error.to_string()))?.len();
-        // One bit per page of the file; pages beyond its end can only be free ones, which are counted by their range.
+        // One bit per page of the file. Pages beyond its end can only be free ones, which are counted by range.
         let pages = len / snapshot.page_size as u64 + 1;
         ensure!(snapshot.last_page >= 1, "the header says the file ends within itself");
         let used = vec![0; (pages / 64 + 1) as usize];
@@ -195,7 +196,7 @@ impl<'f> Walk<'f> {
         Ok(())
     }
 
-    /// Marks a page as used; each is used once.
+    /// Marks a page as used. Each page may be used once.
     fn claim(&mut self, page: u64) -> Result<(), Damage> {
         ensure!((2..=self.snapshot.last_page).contains(&page), "page {page} is out of range");
         if let Some(word) = self.used.get_mut((page / 64) as usize) {
@@ -246,7 +247,7 @@ impl<'f> Walk<'f> {
             return Ok(());
         }
         for (index, node) in nodes.iter().enumerate() {
-            // The first key of a branch stands for "everything before the second" and is not looked at.
+            // The first key of a branch means "everything before the second" and is ignored.
             let low = if index == 0 { bounds.0 } else { Some(node.key(&page)) };
             let high = nodes.get(index + 1).map(|next| next.key(&page)).or(bounds.1);
             let child = u64::from(u16_at(&page, node.at))
@@ -257,7 +258,7 @@ impl<'f> Walk<'f> {
         Ok(())
     }
 
-    /// The nodes of a page, after checking that they fill its upper part exactly.
+    /// The nodes of a page, which must fill its upper part exactly.
     fn nodes(&self, number: u64, page: &[u8], leaf: bool) -> Result<Vec<Node>, Damage> {
         let (lower, upper) = (usize::from(u16_at(page, 12)), usize::from(u16_at(page, 14)));
         let sound = lower >= PAGE_HEADER && lower % 2 == 0 && lower <= upper && upper <= page.len();
@@ -341,13 +342,13 @@ impl<'f> Walk<'f> {
         Ok(())
     }
 
-    /// The value on pages of its own.
+    /// The value on its own pages.
     fn overflow(&mut self, number: u64, page: &[u8], node: Node) -> Result<Vec<u8>, Damage> {
         let first = u64_at(page, node.at + NODE_HEADER + node.key_len);
         let header = self.read(first, 0, PAGE_HEADER)?;
         ensure!(
             u64_at(&header, 0) == first && u16_at(&header, 10) == OVERFLOW,
-            "page {first}, named by page {number}, is no value"
+            "page {first}, named by page {number}, is not a value"
         );
         let pages = u64::from(u32_at(&header, 12));
         let needed = ((PAGE_HEADER - 1 + node.data_len as usize) / self.snapshot.page_size + 1) as u64;

@@ -18,10 +18,10 @@ pub(super) fn ordered<'t>((key, value): (&'t [u8], &'t [u8])) -> Result<(&'t [u8
     Ok((if is_digest(member.len()) { value } else { member }, score))
 }
 
-/// A range of scores, as tree positions: from the first, up to but not with the second.
+/// A range of scores as tree positions; the end is exclusive.
 struct ScoreRange {
     from: u64,
-    /// `None`: to the end of the set.
+    /// `None`: up to the end of the set.
     until: Option<u64>,
 }
 
@@ -186,7 +186,7 @@ impl Session<'_> {
                 return refused("ERR syntax error");
             }
         }
-        // A count of -1 is "no limit", and as such not noticed by the server either.
+        // A count of -1 means "no limit", and the server also ignores it here.
         if limit.is_some_and(|(_, count)| count != -1) && !by_score {
             return refused("ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX");
         }
@@ -216,7 +216,7 @@ impl Session<'_> {
                     if start > stop {
                         Vec::new()
                     } else {
-                        // From whichever end is nearer.
+                        // Starts from the nearer end.
                         backwards = start > len - 1 - stop;
                         let skip = if backwards { len - 1 - stop } else { start };
                         tables.members_by_score(

@@ -1,10 +1,10 @@
-//! Every command answers as Valkey does, edge cases included.
+//! Every command replies as Valkey does, including edge cases.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use crate::support::{Fixture, commands, open, show, text};
 use rmpv::Value;
 
-/// Runs `command | command => reply` lines on a fresh store and checks the last reply of each.
+/// Runs `command | command => reply` lines on a fresh store, and checks the last reply of each line.
 async fn check(table: &[(&str, &str)]) {
     let directory = tempfile::tempdir().unwrap();
     let fixture = open(directory.path());
@@ -244,7 +244,7 @@ async fn publishing_answers_the_number_of_receivers_known_inside_a_call() {
     check(&[("SPUBLISH ff:wake:{p:1} hello", "#0"), ("SPUBLISH ff:wake:{p:1}", ARITY)]).await;
 }
 
-/// A member longer than an LMDB key enters as a digest and comes back whole.
+/// A member longer than an LMDB key is stored as a digest and returned whole.
 #[tokio::test]
 async fn long_keys_fields_and_members_come_back_whole() {
     let directory = tempfile::tempdir().unwrap();
@@ -280,7 +280,7 @@ async fn long_keys_fields_and_members_come_back_whole() {
     assert!(fixture.host.dump().await.unwrap().is_empty());
 }
 
-/// The forms of a hash differ inside only: the same commands give the same replies below, at and above the turning point.
+/// The forms of a hash differ only inside: the same commands give the same replies below and above the limit.
 #[tokio::test]
 async fn a_hash_answers_the_same_whatever_its_size() {
     for count in [1, 255, 256, 257, 600] {

@@ -1,4 +1,4 @@
-//! A process that is killed loses nothing it has answered, and leaves the directory free.
+//! A killed process loses nothing that it acknowledged, and leaves the directory free.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::io::{BufRead, BufReader, Write};
@@ -11,7 +11,7 @@ use ff_script::Host;
 
 const CHILD: &str = "FF_EMBEDDED_CRASH_CHILD";
 
-/// Not a test of its own: writes until it is killed and prints what was answered.
+/// Not a test of its own: it writes until it is killed, and prints what was acknowledged.
 #[test]
 fn child_that_writes_until_it_is_killed() {
     let Ok(directory) = std::env::var(CHILD) else {
@@ -76,7 +76,7 @@ async fn killed_process_loses_nothing(relaxed: bool) {
         assert!(second.to_string().contains(&format!("in use by process {}", child.id())), "{second}");
         child.kill().unwrap();
         child.wait().unwrap();
-        // What the child answered between the last line we read and its end counts as well.
+        // Acknowledgements between the last line read and the child's end count as well.
         acked.extend(lines.map_while(Result::ok).filter_map(|line| line.strip_prefix("acked ").map(str::to_owned)));
         let fixture = open(directory.path());
         let dump = fixture.host.dump().await.unwrap();

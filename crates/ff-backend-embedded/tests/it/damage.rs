@@ -1,4 +1,4 @@
-//! A damaged data file answers an error or the data that was stored; never other data, never the end of the process.
+//! A damaged data file causes an error or returns the stored data: never other data, never a crash.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use crate::support::{Fixture, commands, open, options};
 use ff_backend_embedded::Embedded;
 use ff_script::HostError;
 
-/// A small generator, so that a failing seed can be run again.
+/// A small seeded generator, so that a failing seed can be run again.
 struct Seeded(u64);
 
 impl Seeded {
@@ -17,7 +17,7 @@ impl Seeded {
     }
 }
 
-/// Fills a store with every type, long and large values included, and removes enough to leave free pages behind.
+/// Fills a store with every type, including long and large values, and removes enough to leave free pages.
 async fn fill(fixture: &Fixture) {
     let big = "b".repeat(9_000);
     for i in 0..60 {
@@ -46,7 +46,7 @@ async fn look(
     let (options, _) = options(directory);
     let fixture = Fixture { host: Embedded::open(options)?, clock: Default::default() };
     let dump = fixture.host.dump().await?;
-    // A damaged store that opens must also take a write.
+    // A damaged store that opens must also accept a write.
     fixture
         .call(
             "t_commit",
@@ -57,7 +57,8 @@ async fn look(
     Ok(dump)
 }
 
-/// The number of the last commit, in both headers: the one place where a changed bit is a store of a moment ago.
+/// The number of the last commit, in both headers. This is the only place where a changed bit yields an older state of
+/// the store.
 const COMMIT_NUMBER: [std::ops::Range<u64>; 2] = [144..152, 4096 + 144..4096 + 152];
 
 #[tokio::test]
@@ -86,7 +87,7 @@ async fn flipped_and_truncated_files_answer_an_error_or_the_truth() {
         } else {
             let mut flipped = Vec::new();
             for _ in 0..=random.below(3) {
-                // Headers and tree pages are a small part of the file; half of the flips aim at the first pages.
+                // Headers and tree pages are a small part of the file, so half of the flips aim at the first pages.
                 let within = if random.below(2) == 0 { 16_384 } else { bytes.len() as u64 };
                 let at = random.below(within);
                 if !COMMIT_NUMBER.iter().any(|range| range.contains(&at)) {
@@ -128,7 +129,7 @@ async fn a_store_that_lost_its_file_is_not_taken_for_a_new_one() {
     }
 }
 
-/// Above the limit only the header is looked at, and a look at everything is there for the asking.
+/// Above the limit only the header is checked, and a full check is available on request.
 #[tokio::test]
 async fn a_large_store_is_checked_on_demand() {
     let directory = tempfile::tempdir().unwrap();

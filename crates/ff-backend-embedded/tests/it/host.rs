@@ -1,4 +1,4 @@
-//! What the host promises around the commands: groups, failures, the directory, messages, the sandbox.
+//! The host's promises beyond single commands: groups, failures, the directory, messages, the sandbox.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::sync::Arc;
@@ -271,7 +271,7 @@ async fn a_raise_takes_back_what_the_call_wrote() {
     assert_eq!(fixture.host.dump().await.unwrap(), before);
 }
 
-/// Calls that share a group see each other's writes and never a write that was taken back.
+/// Calls that share a group see each other's writes, and never a write that was undone.
 #[tokio::test]
 async fn calls_of_one_group_see_each_other() {
     let directory = tempfile::tempdir().unwrap();
@@ -572,7 +572,7 @@ async fn a_full_map_refuses_what_does_not_fit_until_it_is_opened_larger() {
     for key in &accepted {
         assert_eq!(string_of(&dump, key).map(|v| v.len()), Some(big.len()));
     }
-    // A group in which one call does not fit: the others do not suffer.
+    // One call of a group does not fit; the others still succeed.
     let tasks: Vec<_> = (0..20)
         .map(|i| {
             let host = Arc::clone(&host);
@@ -594,7 +594,8 @@ async fn a_full_map_refuses_what_does_not_fit_until_it_is_opened_larger() {
     assert!(host.facts().healthy);
 }
 
-/// Every store command of a call is a place to die; after each, the store holds what was answered before and nothing else.
+/// A crash is tried at every store command of a call. Afterwards the store holds what was acknowledged before, and
+/// nothing else.
 #[tokio::test]
 async fn a_crash_at_any_command_loses_the_call_and_nothing_answered() {
     let plan: &[&[&str]] = &[

@@ -1,4 +1,4 @@
-//! The embedded host: commands as Valkey runs them, durability, damage, and crashes.
+//! The embedded host: Valkey's commands, durability, damage, and crashes.
 
 mod support;
 

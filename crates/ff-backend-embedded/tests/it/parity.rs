@@ -9,7 +9,7 @@ use ff_backend_embedded::{Durability, Embedded};
 use ff_testkit::TestServer;
 use rmpv::Value;
 
-/// As much of the server's protocol as FUNCTION LOAD and FCALL need.
+/// The part of the server's protocol that FUNCTION LOAD and FCALL need.
 struct Server {
     _server: TestServer,
     stream: BufReader<TcpStream>,
@@ -90,7 +90,7 @@ const SCORES: &[&str] = &[
 const EDGES: &[&str] = &["-inf", "+inf", "(1", "1", "(2.5", "2.5", "0", "(-1", "1700000000123", "(x", "inf"];
 const INDICES: &[&str] = &["0", "1", "2", "3", "-1", "-2", "-3", "100", "-100", "x"];
 
-/// A random command; `#n` stands for the n-th stream id a host has given out.
+/// A random command; `#n` stands for the n-th stream id of a host.
 fn command(random: &mut Seeded) -> Vec<String> {
     let key = random.pick(KEYS);
     let name = |random: &mut Seeded| random.pick(NAMES);
@@ -152,11 +152,11 @@ fn command(random: &mut Seeded) -> Vec<String> {
         23 => vec!["XDEL".into(), key, id(random), id(random)],
         _ => vec!["XTRIM".into(), key, "MINID".into(), "=".into(), id(random)],
     };
-    // Now and then too few words.
+    // Occasionally too few words.
     if random.below(40) == 0 { words[..words.len() - 1].to_vec() } else { words }
 }
 
-/// One host's stream ids, by key, in the order they were given out.
+/// One host's stream ids by key, in the order it created them.
 #[derive(Default)]
 struct Ids(HashMap<String, Vec<String>>);
 
@@ -211,7 +211,7 @@ fn shown(ids: &[String], reply: &Value) -> String {
         }
         Value::Array(items) => format!("[{}]", items.iter().map(|item| shown(ids, item)).collect::<Vec<_>>().join(" ")),
         Value::Map(pairs) => {
-            // An error table of the server also says where the error came from.
+            // The server's error table also says where the error occurred.
             let err = pairs.iter().find(|(name, _)| name.as_str() == Some("err"));
             match err {
                 Some((_, text)) => format!("err {text}"),
@@ -271,7 +271,7 @@ async fn packing_gives_the_bytes_a_server_gives() {
     }
 }
 
-/// What a function may see and do, probe by probe.
+/// Each probe checks one thing that a function may see or do.
 #[tokio::test]
 async fn the_sandbox_refuses_what_a_server_refuses() {
     let mut server = Server::start();

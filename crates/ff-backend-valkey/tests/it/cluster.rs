@@ -105,8 +105,8 @@ async fn a_call_to_a_moving_slot_waits_until_it_has_moved() {
     }
 }
 
-/// With its routing key in the store a function runs at the old owner until that key has moved: the case the guard is
-/// for. The last write of both keys must be the same whenever no call is under way.
+/// While its routing key is in the store, a function runs at the old owner until that key has moved. The guard exists
+/// for this case. Whenever no call is in flight, the last write of both keys must be the same.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_guarded_write_is_never_torn_by_a_moving_slot() {
     for binary in flavours() {
@@ -224,7 +224,7 @@ async fn calls_and_wake_ups_go_on_after_a_primary_was_killed() {
     for route in &routes {
         count(&host, *route, "b").await.unwrap();
     }
-    // Wake-ups of the killed node's partitions come back with a resubscription.
+    // The wake-ups of the killed node's partitions return with a resubscription.
     while watch.try_recv().is_ok() {}
     host.subscribe(&routes).await.unwrap();
     for route in &routes {

@@ -1,4 +1,4 @@
-//! What servers with and without a log may promise.
+//! What servers with and without a log can guarantee.
 
 use ff_backend_valkey::{Durability, Options, ValkeyHost};
 use ff_script::{Host, HostError};
@@ -51,7 +51,7 @@ async fn fsync_on_everysec_confirms_calls_together() {
         let waits = stats.lines().find(|line| line.starts_with("cmdstat_waitaof:calls=")).unwrap();
         let waits: u32 = waits.split(['=', ',']).nth(1).unwrap().parse().unwrap();
         assert!((1..=60).contains(&waits), "{waits} confirmations for 500 calls");
-        // A flush of the functions and a restart pass through the confirming connections, too.
+        // A flush of the functions and a restart must also work through the confirming connections.
         server.command::<String>(&["FUNCTION", "FLUSH", "SYNC"]).unwrap();
         count(&host, route(0), "again").await.unwrap();
     }

@@ -1,4 +1,4 @@
-//! A small library of its own, and short ways to call it.
+//! A small test library, and short ways to call it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -81,7 +81,7 @@ pub async fn connect(url: &str) -> Arc<ValkeyHost> {
     Arc::new(ValkeyHost::connect(options(url)).await.unwrap())
 }
 
-/// Every flavour that is installed; Valkey must be.
+/// Every installed flavour; Valkey is required.
 pub fn flavours() -> Vec<ServerBinary> {
     let mut flavours = vec![ServerBinary::valkey().unwrap()];
     if tier() > Tier::Quick {
@@ -117,7 +117,7 @@ pub fn invocation(route: Route, function: &'static str, read_only: bool, fields:
     }
 }
 
-/// Calls a function that writes and returns what stands under `ok`.
+/// Calls a function that writes, and returns the value under `ok`.
 pub async fn write(
     host: &ValkeyHost,
     route: Route,
@@ -148,7 +148,7 @@ pub fn echo(now_ms: Option<i64>, count_calls: bool) -> Invocation {
 fn ok(reply: &[u8]) -> rmpv::Value {
     let mut rest = reply;
     let first = rmpv::decode::read_value(&mut rest).unwrap();
-    // The shipped library answers an outcome and its fields.
+    // The shipped library returns an outcome and its fields.
     if first.is_str() { rmpv::decode::read_value(&mut rest).unwrap() } else { field(&first, "ok") }
 }
 
@@ -172,7 +172,7 @@ pub async fn next(watch: &mut Watch) -> WakeUp {
     tokio::time::timeout(Duration::from_secs(120), watch.recv()).await.expect("no wake-up within two minutes").unwrap()
 }
 
-/// The next message, whatever resubscriptions come before it.
+/// The next message; resubscriptions before it are skipped.
 pub async fn next_message(watch: &mut Watch) -> (Route, Vec<u8>) {
     loop {
         if let WakeUp::Message { route, payload } = next(watch).await {
@@ -181,7 +181,7 @@ pub async fn next_message(watch: &mut Watch) -> (Route, Vec<u8>) {
     }
 }
 
-/// Callers that count in the background, each request once, until they are stopped.
+/// Callers in the background that count, each request once, until they are stopped.
 pub struct Calls {
     stop: Arc<AtomicBool>,
     answered: Arc<AtomicUsize>,
@@ -189,7 +189,7 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// Waits until some more were answered: whatever is done next is done to callers at work.
+    /// Waits until some more calls have replies, so that the next step meets callers at work.
     pub async fn go_on(&self) {
         let before = self.answered.load(Ordering::SeqCst);
         while self.answered.load(Ordering::SeqCst) < before + 10 {
@@ -198,7 +198,7 @@ impl Calls {
         }
     }
 
-    /// Lets them go on a little, stops them, and says how many requests went to each route.
+    /// Lets them continue a little, stops them, and returns the number of requests for each route.
     pub async fn stop(self) -> BTreeMap<Route, i64> {
         self.go_on().await;
         self.stop.store(true, Ordering::SeqCst);

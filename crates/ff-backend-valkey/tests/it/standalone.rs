@@ -186,7 +186,7 @@ async fn operations_that_come_together_share_calls_and_nothing_else() {
         let stats = server.command::<String>(&["INFO", "commandstats"]).unwrap();
         let calls = stats.lines().find_map(|line| line.strip_prefix("cmdstat_fcall:calls=")).expect("calls were made");
         let calls: u32 = calls.split(',').next().unwrap().parse().unwrap();
-        // Three lists; the one that is not known is asked for a few times more, alone.
+        // Three lists; the unknown operation is retried a few times alone.
         assert!((3..=8).contains(&calls), "{calls} calls");
         // An operation whose caller has gone is not sent.
         drop(host.call(invocation(route(0), "ff_count", false, &[("request", "never polled")])));

@@ -1,4 +1,4 @@
-//! The same calls through TLS, with a certificate made for the test.
+//! The same calls over TLS, with a certificate created by the test.
 
 use std::process::Command;
 

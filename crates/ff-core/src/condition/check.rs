@@ -1,23 +1,22 @@
-//! Whether a condition is one the engine takes.
+//! Whether the engine accepts a condition.
 
 use super::{Condition, Matcher};
 
-/// The deepest tree: a condition alone has depth 1.
+/// The deepest tree. A single condition has depth 1.
 pub const CONDITION_DEPTH_MAX: usize = 4;
 /// The most signal and count conditions in one tree.
 pub const CONDITION_LEAVES_MAX: usize = 64;
-/// The most a count may ask for.
+/// The highest `n` of a count.
 pub const CONDITION_COUNT_MAX: u32 = 1_000;
 /// The longest signal name or waitpoint key in bytes.
 pub const CONDITION_NAME_BYTES_MAX: usize = 128;
 
-/// A condition the engine does not take, and which part of it is at fault.
+/// A condition that the engine does not accept, and the part at fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid {path}: {problem}")]
 pub struct InvalidCondition {
-    /// The part at fault as in the JSON, e.g. `condition.any_of[1].count`.
+    /// The part at fault, as in the JSON: `condition.any_of[1].count`.
     pub path: String,
-    /// What is wrong with it.
     pub problem: ConditionProblem,
 }
 
@@ -27,31 +26,25 @@ pub enum ConditionProblem {
     /// An `any_of` or `all_of` without conditions.
     #[error("must not be empty")]
     Empty,
-    /// A condition too far down.
+    /// A condition nested too deeply.
     #[error("a condition may be at most {CONDITION_DEPTH_MAX} deep")]
     TooDeep,
-    /// Too many conditions in all.
+    /// Too many conditions in total.
     #[error("a condition may have at most {CONDITION_LEAVES_MAX} signals and counts, not {leaves}")]
     TooManyLeaves {
-        /// How many there are.
+        /// Number of leaves.
         leaves: usize,
     },
     /// A count outside its range.
     #[error("must be 1 to {CONDITION_COUNT_MAX}, not {n}")]
-    CountOutOfRange {
-        /// The count that was asked for.
-        n: u32,
-    },
+    CountOutOfRange { n: u32 },
     /// A signal name or waitpoint key of the wrong length.
     #[error("must be 1 to {CONDITION_NAME_BYTES_MAX} bytes, not {bytes}; any name is null")]
-    NameLength {
-        /// Its length.
-        bytes: usize,
-    },
+    NameLength { bytes: usize },
 }
 
 impl Condition {
-    /// Whether the engine takes it: depth, number of leaves, counts and names within their bounds, nothing empty.
+    /// Checks depth, number of leaves, and the bounds of counts and names. No list may be empty.
     pub fn check(&self) -> Result<(), InvalidCondition> {
         let mut leaves = 0;
         self.check_at(1, &mut String::from("condition"), &mut leaves)?;
@@ -61,7 +54,7 @@ impl Condition {
         Ok(())
     }
 
-    /// Checks the condition at `path`, which is as it was on return. Goes down no further than the deepest allowed.
+    /// Checks the condition at `path` and restores `path` before it returns. It descends no deeper than the limit.
     fn check_at(&self, depth: usize, path: &mut String, leaves: &mut usize) -> Result<(), InvalidCondition> {
         if depth > CONDITION_DEPTH_MAX {
             return Err(fault(path, ConditionProblem::TooDeep));

@@ -1,4 +1,4 @@
-//! How arriving signals count for a condition, said as plainly as possible: the reference other tests compare with.
+//! How arriving signals count for a condition, written as plainly as possible. Other tests compare with this reference.
 
 use std::collections::BTreeSet;
 
@@ -8,30 +8,29 @@ use crate::types::WaitpointId;
 /// A signal that arrived at a waitpoint of the execution.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Arrived {
-    /// Its name.
     pub name: String,
-    /// The key of the waitpoint it came to.
+    /// Key of the waitpoint it arrived at.
     pub waitpoint_key: String,
-    /// The waitpoint it came to; what a count over waitpoints tells apart.
+    /// The waitpoint it arrived at. A count over waitpoints counts each of these once.
     pub waitpoint_id: WaitpointId,
-    /// Names the token it came with; what a count over approvers tells apart.
+    /// Names the token it was sent with. A count over approvers counts each of these once.
     pub approver_token: String,
 }
 
-/// What became of a condition and of the signals.
+/// The result of a condition after some signals.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Evaluation {
     /// Whether the wait is over.
     pub satisfied: bool,
-    /// For each condition in pre-order the signals that counted for it, in order of arrival; those of `any_of` and
-    /// `all_of` are empty.
+    /// The signals that counted for each condition, in order of arrival. Conditions are in pre-order; the lists of
+    /// `any_of` and `all_of` are empty.
     pub taken: Vec<Vec<usize>>,
     satisfying: Vec<usize>,
 }
 
 impl Evaluation {
-    /// The signals that ended the wait, in order of arrival, each once: what satisfied leaves took whose ancestors
-    /// are all satisfied too. Empty while the wait goes on.
+    /// The signals that ended the wait, in order of arrival, each once. They are the signals of satisfied leaves whose
+    /// ancestors are all satisfied. Empty while the wait goes on.
     #[must_use]
     pub fn satisfying(&self) -> &[usize] {
         &self.satisfying
@@ -40,18 +39,18 @@ impl Evaluation {
 
 /// Replays the signals in order of arrival against a condition that passed [`Condition::check`].
 ///
-/// A condition is *open* while neither it nor any ancestor is satisfied; what is open when a signal arrives is decided
-/// before the signal counts anywhere.
+/// A condition is *open* while neither it nor any ancestor is satisfied. Which conditions are open is decided when a
+/// signal arrives, before the signal counts anywhere.
 ///
-/// - A signal counts for every open leaf that names its name, and its waitpoint if the leaf names one.
-/// - A signal no such leaf took counts for the first open leaf without a name it fits: leaves bound to its waitpoint
-///   before unbound ones, otherwise in pre-order.
-/// - A count over waitpoints or approvers takes a signal only if that adds one it has not counted yet. A signal it does
-///   not take is offered on to the next.
-/// - A signal leaf is satisfied by one signal, a count by `n`, `any_of` by one satisfied child, `all_of` by all.
-/// - Once the whole is satisfied nothing counts any more.
+/// - A signal counts for every open leaf with its name, and with its waitpoint if the leaf has one.
+/// - Otherwise a signal counts for the first open leaf without a name that it fits. Leaves bound to its waitpoint come
+///   before unbound ones; the rest is pre-order.
+/// - A count over waitpoints or approvers takes a signal only if it has not counted that waitpoint or approver yet.
+///   Otherwise the next leaf may take the signal.
+/// - One signal satisfies a signal leaf, `n` a count, one satisfied child an `any_of`, all children an `all_of`.
+/// - Once the whole condition is satisfied, no signal counts any more.
 ///
-/// Hence two conditions share a signal only if they name the same one.
+/// Therefore two conditions share a signal only if they have the same name.
 #[must_use]
 pub fn evaluate(condition: &Condition, signals: &[Arrived]) -> Evaluation {
     let mut replay = Replay::new(condition.flatten());
@@ -65,7 +64,7 @@ pub fn evaluate(condition: &Condition, signals: &[Arrived]) -> Evaluation {
     Evaluation { satisfied: replay.satisfied[0], taken: replay.taken, satisfying: satisfying.into_iter().collect() }
 }
 
-/// A flattened condition and how far each node has come.
+/// A flattened condition with the progress of each node.
 struct Replay {
     nodes: Vec<Node>,
     satisfied: Vec<bool>,
@@ -77,7 +76,7 @@ impl Replay {
         Self { satisfied: vec![false; nodes.len()], taken: vec![Vec::new(); nodes.len()], nodes }
     }
 
-    /// The node itself and everything above it.
+    /// The node itself and all its ancestors.
     fn lineage(&self, at: usize) -> impl Iterator<Item = usize> {
         std::iter::successors(Some(at), |&node| self.nodes[node].parent)
     }
@@ -105,7 +104,7 @@ impl Replay {
         self.settle();
     }
 
-    /// Whether the signal adds something to what the leaf has counted.
+    /// Whether the signal adds something new to the leaf's count.
     fn adds(&self, at: usize, signal: &Arrived, all: &[Arrived]) -> bool {
         let mut counted = self.taken[at].iter().map(|&index| &all[index]);
         match self.nodes[at].over {
@@ -115,7 +114,7 @@ impl Replay {
         }
     }
 
-    /// Works out, from the leaves up, what is satisfied by what has been taken.
+    /// Recomputes, from the leaves up, which nodes are satisfied.
     fn settle(&mut self) {
         for at in (0..self.nodes.len()).rev() {
             let mut children =
@@ -202,7 +201,7 @@ mod tests {
                 taken: &[&[], &[0], &[0], &[0, 1]],
                 satisfying: Some(&[0, 1]),
             },
-            // One signal satisfies both children at once: what is open is decided before it counts.
+            // One signal satisfies both children: which conditions are open is decided before it counts.
             Row {
                 condition: r#"{"any_of":[{"signal":"a"},{"signal":"a"}]}"#,
                 signals: "a",
@@ -233,14 +232,14 @@ mod tests {
                 taken: &[&[], &[], &[0]],
                 satisfying: None,
             },
-            // The leaf that named it is satisfied, so no longer open: the second goes to the unnamed one.
+            // The named leaf is satisfied and no longer open, so the second signal goes to the unnamed one.
             Row {
                 condition: r#"{"all_of":[{},{"signal":"a"}]}"#,
                 signals: "a a",
                 taken: &[&[], &[1], &[0]],
                 satisfying: Some(&[0, 1]),
             },
-            // The leaf that names it asks for another waitpoint.
+            // The named leaf requires another waitpoint.
             Row {
                 condition: r#"{"all_of":[{},{"signal":"a","waitpoint":"door"}]}"#,
                 signals: "a@desk",
@@ -344,7 +343,7 @@ mod tests {
                 taken: &[&[], &[], &[0], &[], &[2]],
                 satisfying: Some(&[0, 2]),
             },
-            // Nothing counts once the whole is satisfied.
+            // No signal counts once the whole condition is satisfied.
             Row {
                 condition: r#"{"any_of":[{"signal":"a"},{"count":2,"over":"signals"}]}"#,
                 signals: "x a x",

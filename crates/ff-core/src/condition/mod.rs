@@ -1,4 +1,4 @@
-//! What a suspended execution waits for: a tree of conditions over the signals that arrive.
+//! The condition a suspended execution waits for: a tree over the signals that arrive.
 
 use crate::text_enum::text_enum;
 
@@ -12,10 +12,10 @@ pub use check::{
 };
 pub use evaluate::{Arrived, Evaluation, evaluate};
 
-/// What must arrive before a suspended execution goes on.
+/// The condition under which a suspended execution goes on.
 ///
-/// A condition read from JSON has the right shape but may be too large; [`Condition::check`] says whether the engine
-/// takes it. How arriving signals count is said at [`evaluate`].
+/// A condition read from JSON has the right shape but may be too large; [`Condition::check`] tells. [`evaluate`]
+/// defines how arriving signals count.
 ///
 /// ```
 /// use ff_core::condition::Condition;
@@ -29,9 +29,9 @@ pub use evaluate::{Arrived, Evaluation, evaluate};
 pub enum Condition {
     /// One signal.
     Signal {
-        /// Its name; none means any name.
+        /// Name of the signal; `None` matches any name.
         name: Option<String>,
-        /// The key of the waitpoint it must arrive at; none means any.
+        /// Key of the waitpoint it must arrive at; `None` matches any.
         waitpoint: Option<String>,
     },
     /// At least one of these.
@@ -40,11 +40,9 @@ pub enum Condition {
     AllOf(Vec<Condition>),
     /// Several signals.
     Count {
-        /// How many.
         n: u32,
-        /// What is counted.
         over: Over,
-        /// Which signals count; none means all.
+        /// The signals that count; `None` is all signals.
         of: Option<Matcher>,
     },
 }
@@ -56,12 +54,12 @@ impl Default for Condition {
     }
 }
 
-/// Which signals a count counts.
+/// The signals that a count counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Matcher {
-    /// Their name; none means any name.
+    /// Name of the signals; `None` matches any name.
     pub name: Option<String>,
-    /// The key of the waitpoint they must arrive at; none means any.
+    /// Key of the waitpoint they must arrive at; `None` matches any.
     pub waitpoint: Option<String>,
 }
 
@@ -70,17 +68,18 @@ text_enum! {
     Over as "count over" {
         /// Every signal.
         Signals = "signals",
-        /// Waitpoints that were signalled; a second signal at one adds nothing.
+        /// Waitpoints that were signalled. A second signal at one adds nothing.
         Waitpoints = "waitpoints",
-        /// Tokens that were used, one for each approver; a second signal with one adds nothing.
+        /// Tokens that were used, one for each approver. A second signal with one adds nothing.
         Approvers = "approvers",
     }
 }
 
 impl Condition {
-    /// The condition a list of signal names stands for: none is any signal, one is that signal, more are all of them.
+    /// The condition for a list of signal names. An empty list is any signal, one name is that signal, several are all
+    /// of them.
     ///
-    /// An empty name is any name.
+    /// An empty name matches any name.
     #[must_use]
     pub fn from_matchers<I>(names: I) -> Self
     where
@@ -99,7 +98,7 @@ impl Condition {
         }
     }
 
-    /// The tree as a list in pre-order: a node comes before its children, children in the order they were written.
+    /// The tree as a list in pre-order: a node before its children, children in their written order.
     #[must_use]
     pub fn flatten(&self) -> Vec<Node> {
         let mut nodes = Vec::new();
@@ -131,22 +130,21 @@ impl Condition {
 /// One condition of a flattened tree.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Node {
-    /// The place of the condition it belongs to; none for the whole.
+    /// Index of the parent condition; `None` for the root.
     pub parent: Option<usize>,
-    /// What kind of condition it is.
     pub op: Op,
-    /// The signal name a leaf asks for; none means any.
+    /// Signal name of a leaf; `None` matches any.
     pub name: Option<String>,
-    /// The waitpoint key a leaf asks for; none means any.
+    /// Waitpoint key of a leaf; `None` matches any.
     pub waitpoint: Option<String>,
-    /// How many a count asks for; none on everything else.
+    /// The number of a count; `None` for other kinds.
     pub n: Option<u32>,
-    /// What a count counts; none on everything else.
+    /// The unit of a count; `None` for other kinds.
     pub over: Option<Over>,
 }
 
 impl Node {
-    /// Whether signals count here, and not in conditions below.
+    /// Whether signals count here, and not only in its children.
     #[must_use]
     pub const fn is_leaf(&self) -> bool {
         matches!(self.op, Op::Signal | Op::Count)

@@ -9,7 +9,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::{Condition, Matcher, Over};
 
-/// Every field a condition may have; which of them go together is decided afterwards.
+/// Every field that any condition has. Which of them may stand together is checked afterwards.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Fields {
@@ -29,12 +29,12 @@ struct Fields {
     of: Option<Matcher>,
 }
 
-/// Keeps a field that is there apart from one that is not, null included.
+/// Tells a field that is present, even as null, from an absent one.
 fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     T::deserialize(deserializer).map(Some)
 }
 
-/// Reads a struct from an object only; a derived reader would take its fields from a list as well.
+/// Reads a struct from an object only. A derived reader would also accept a list of its fields.
 fn object<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D, what: &'static str) -> Result<T, D::Error> {
     struct Object<T>(&'static str, PhantomData<T>);
     impl<'de, T: Deserialize<'de>> Visitor<'de> for Object<T> {
@@ -52,7 +52,7 @@ fn object<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D, what:
 }
 
 impl<'de> Deserialize<'de> for Condition {
-    /// Refuses unknown fields and fields of another kind of condition by name; without any field it is any signal.
+    /// Rejects unknown fields and fields of another kind of condition, by name. Without any field it is any signal.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let Fields { signal, waitpoint, any_of, all_of, count, over, of } = object(deserializer, "a condition object")?;
 
@@ -64,7 +64,7 @@ impl<'de> Deserialize<'de> for Condition {
         ];
         let mut given = kinds.iter().filter(|(_, given)| *given).map(|(kind, _)| *kind);
         if let (Some(one), Some(other)) = (given.next(), given.next()) {
-            // A waitpoint alone is a signal condition; beside another kind it is what is out of place.
+            // A waitpoint alone is a signal condition. Beside another kind, the waitpoint is the field out of place.
             let one = if one == "signal" && signal.is_none() { "waitpoint" } else { one };
             return Err(D::Error::custom(format_args!(
                 "a condition is one of signal, any_of, all_of, count: {one} and {other} do not go together"

@@ -1,4 +1,4 @@
-//! The named facts a refusal carries.
+//! The named facts of a refusal.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,7 +21,7 @@ impl Detail {
         self.0.get(name).map(String::as_str)
     }
 
-    /// The fact with this name as a value; `Err` holds the name when the text is not such a value.
+    /// The fact with this name as a value. `Err` holds the name if the text does not parse.
     pub fn parse<T: FromStr>(&self, name: &'static str) -> Result<Option<T>, &'static str> {
         self.get(name).map(str::parse).transpose().map_err(|_| name)
     }
@@ -31,7 +31,6 @@ impl Detail {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// True when there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -1,4 +1,4 @@
-//! The kinds of each error variant, and how a refusal becomes one of them.
+//! The kinds of each error variant, and how a refusal is converted to one of them.
 
 use std::fmt;
 
@@ -8,12 +8,11 @@ use crate::state::{LifecyclePhase, Outcome};
 use crate::text_enum::text_enum;
 use crate::types::{AttemptId, LeaseEpoch};
 
-/// A refusal a program has no data to act on beyond its code and facts.
+/// A refusal with nothing for a program to act on but its code and facts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
     /// The stable code.
     pub code: ErrorCode,
-    /// The facts that came with it.
     pub detail: Detail,
 }
 
@@ -34,7 +33,7 @@ pub enum ValidationKind {
     },
     /// The worker lacks capabilities the execution requires.
     CapabilityMismatch {
-        /// The tokens it lacks.
+        /// The missing capabilities.
         missing: Vec<String>,
     },
     /// Another rule, by its code.
@@ -63,21 +62,19 @@ impl fmt::Display for ValidationKind {
     }
 }
 
-/// Who was first, or what has to change before the same request succeeds.
+/// A conflict: another caller won, or something has to change before the same request succeeds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ContentionKind {
-    /// The execution is not running under the presented lease: it ended, or waits.
+    /// The execution is not running under the presented lease. It has ended, or waits.
     ExecutionNotActive {
-        /// The outcome that won, once there is one.
+        /// The outcome that won; `None` while it has not ended.
         terminal_outcome: Option<Outcome>,
-        /// The epoch of its latest lease.
+        /// Epoch of its latest lease.
         lease_epoch: Option<LeaseEpoch>,
-        /// Where it stands.
         lifecycle_phase: LifecyclePhase,
-        /// Its latest attempt.
         attempt_id: Option<AttemptId>,
     },
-    /// Another moment that passes, by its code.
+    /// Another temporary conflict, by its code.
     Refused(Refused),
 }
 
@@ -112,10 +109,7 @@ impl fmt::Display for ContentionKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConflictKind {
     /// The same key or id was submitted with a different body.
-    IdempotencyConflict {
-        /// The facts about the first submission.
-        detail: Detail,
-    },
+    IdempotencyConflict { detail: Detail },
     /// Another conflict, by its code.
     Refused(Refused),
 }
@@ -141,7 +135,7 @@ impl fmt::Display for ConflictKind {
     }
 }
 
-/// Why the state of the record does not allow it.
+/// Why the state of the record does not allow the operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StateKind {
     /// A newer lease exists.
@@ -177,15 +171,15 @@ impl fmt::Display for StateKind {
 }
 
 text_enum! {
-    /// How asking the store failed; the words are the stable codes.
+    /// How a call of the store failed; the words are the stable codes.
     TransportKind as "transport failure" {
-        /// It cannot be reached or did not answer in time; the call may or may not have happened.
+        /// The store cannot be reached or did not respond in time. The call may or may not have been executed.
         Unavailable = "store_unavailable",
-        /// It has no room; nothing was written.
+        /// The store has no room; nothing was written.
         Full = "store_full",
-        /// It will not serve us: version, permissions, another library.
+        /// The store refuses this program: version, permissions, another library.
         Refused = "store_refused",
-        /// The library raised or its answer cannot be read: a defect.
+        /// The library raised, or its reply cannot be read: a defect.
         Defect = "internal",
         /// This process closed its connection.
         Closed = "closed",
@@ -201,17 +195,17 @@ impl TransportKind {
     }
 }
 
-/// What a not-found code looked for: `execution_not_found` → `execution`.
+/// The entity of a not-found code: `execution_not_found` → `execution`.
 pub(super) fn entity(code: ErrorCode) -> &'static str {
     if code == ErrorCode::WaitpointNotOpen {
-        // Not the same as a waitpoint an operator looks for: this says nothing about whether there is one.
+        // Named differently from an operator's waitpoint, because the error must not show whether there is one.
         return "open waitpoint";
     }
     let text = code.as_str();
     text.split_once("_not_").map_or(text, |(entity, _)| entity)
 }
 
-/// The error that a code with its facts means.
+/// The error for a code with its facts.
 pub(super) fn read(code: ErrorCode, detail: Detail) -> EngineError {
     match typed(code, &detail) {
         Ok(Some(error)) => error,
@@ -220,7 +214,7 @@ pub(super) fn read(code: ErrorCode, detail: Detail) -> EngineError {
     }
 }
 
-/// The codes with data of their own; `Err` names the fact that is missing or unreadable.
+/// The codes with their own data. `Err` names the fact that is missing or unreadable.
 fn typed(code: ErrorCode, detail: &Detail) -> Result<Option<EngineError>, &'static str> {
     Ok(Some(match code {
         ErrorCode::ExecutionNotActive => EngineError::Contention(ContentionKind::ExecutionNotActive {
@@ -237,7 +231,7 @@ fn typed(code: ErrorCode, detail: &Detail) -> Result<Option<EngineError>, &'stat
         }
         ErrorCode::InvalidArgument => EngineError::Validation {
             kind: ValidationKind::InvalidArgument { field: detail.get("field").ok_or("field")?.to_owned() },
-            // The library says what is wrong in words.
+            // The library describes the problem in words.
             detail: detail.get("problem").map_or_else(|| detail.to_string(), str::to_owned),
         },
         ErrorCode::NotCapable => EngineError::Validation {

@@ -1,4 +1,4 @@
-//! One error for every refusal of the engine: who acts on it decides its variant, its code is stable.
+//! One error for every refusal of the engine. Its variant tells who can act on it, and its code is stable.
 
 mod detail;
 mod kinds;
@@ -12,75 +12,68 @@ use crate::text_enum::text_enum;
 text_enum! {
     /// What a caller can do about an error.
     Class as "error class" {
-        /// Ask again later, the same way.
+        /// The same request may succeed later.
         Retryable = "Retryable",
-        /// Someone else was first, or the state is another one: look again before asking.
+        /// Another caller won, or the state differs from the expected one: read again before the next try.
         Conflict = "Conflict",
-        /// Asking again changes nothing.
+        /// Repeating the request changes nothing.
         Terminal = "Terminal",
         /// The request itself is wrong.
         Invalid = "Invalid",
         /// The thing named does not exist.
         NotFound = "NotFound",
-        /// What is stored cannot be read; an operator has to look.
+        /// Stored data cannot be read; an operator has to look.
         Corrupt = "Corrupt",
     }
 }
 
-/// Why the engine refused or could not answer.
+/// Why the engine refused or failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EngineError {
     /// The thing named does not exist.
     #[error("{entity} not found")]
     NotFound {
-        /// What was looked for, e.g. `execution`.
+        /// The missing entity, e.g. `execution`.
         entity: &'static str,
     },
     /// The request is wrong.
     #[error("{kind}: {detail}")]
     Validation {
-        /// Which rule it breaks.
         kind: ValidationKind,
         /// The field, the limit and the value.
         detail: String,
     },
-    /// Another caller was first, or the moment is wrong.
+    /// Another caller was first, or the state is temporarily wrong.
     #[error("{0}")]
     Contention(ContentionKind),
     /// The request contradicts what is stored.
     #[error("{0}")]
     Conflict(ConflictKind),
-    /// The record is not in a state that allows it.
+    /// The record is not in a state that allows the operation.
     #[error("{0}")]
     State(StateKind),
     /// A stored field cannot be read.
     #[error("corrupt record: field {field} of {key}")]
-    Corrupt {
-        /// The record.
-        key: String,
-        /// The field.
-        field: String,
-    },
-    /// The store could not be asked.
+    Corrupt { key: String, field: String },
+    /// The call of the store failed.
     #[error("{kind}: {detail}")]
     Transport {
-        /// How it failed.
         kind: TransportKind,
-        /// What the store or the network said.
+        /// The message of the store or the network.
         detail: String,
     },
 }
 
 impl EngineError {
-    /// The error a refusal of the library means.
+    /// The error for a refusal of the library.
     ///
-    /// A detail that lacks what its code promises is itself corrupt data and is reported as such.
+    /// If the detail lacks a fact of its code, the reply is corrupt data and reported as such.
     #[must_use]
     pub fn from_refusal(code: ErrorCode, detail: Detail) -> Self {
         kinds::read(code, detail)
     }
 
-    /// The code of the refusal, when the library gave it.
+    /// The code of the refusal, if it came from the library.
     #[must_use]
     pub fn error_code(&self) -> Option<ErrorCode> {
         match self {
@@ -117,7 +110,7 @@ impl EngineError {
         }
     }
 
-    /// True when asking again later, the same way, may succeed.
+    /// True if the same request may succeed later.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         self.class() == Class::Retryable

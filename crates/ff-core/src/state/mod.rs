@@ -1,7 +1,8 @@
 //! The state of an execution as one sum type, read from the stored words in one place.
 //!
 //! The store keeps a few words (`lifecycle_phase`, `blocking_reason`, `terminal_outcome`, `attempt_state`) and times.
-//! Most of their combinations mean nothing; [`State::read`] accepts those that mean something and names the rest.
+//! Most of their combinations are meaningless. [`State::read`] accepts the meaningful ones and rejects the rest by
+//! rule.
 
 mod stored;
 mod words;
@@ -14,23 +15,23 @@ use crate::types::TimestampMs;
 /// Where an execution stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Not running, and nothing but its turn, a time or a condition stands before a claim.
+    /// Not running. It still needs its turn, a time or a condition before a claim.
     Runnable(Runnable),
     /// A worker holds a lease on it.
     Active {
-        /// When the lease runs out unless it is renewed.
+        /// When the lease expires unless it is renewed.
         lease_expires_at: TimestampMs,
     },
-    /// Its attempt waits for signals; no worker is held.
+    /// Its attempt waits for signals and holds no worker.
     Suspended {
-        /// When the suspension times out, if it does.
+        /// When the suspension times out; `None` if it does not.
         until: Option<TimestampMs>,
     },
     /// It has ended; only a replay moves it again.
     Terminal(Outcome),
 }
 
-/// How an execution that is not running may come to run.
+/// Why an execution that is not running waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Runnable {
     /// The next fitting claim takes it.
@@ -38,27 +39,21 @@ pub enum Runnable {
         /// The claim continues the current attempt instead of starting one.
         continues: bool,
     },
-    /// The scheduler keeps it for one claim.
+    /// Reserved for one claim.
     Granted {
-        /// When it becomes eligible again unless claimed.
+        /// When it becomes eligible again if it is not claimed.
         until: TimestampMs,
         /// The claim continues the current attempt instead of starting one.
         continues: bool,
     },
     /// It becomes eligible at a time.
-    Delayed {
-        /// That time.
-        until: TimestampMs,
-    },
+    Delayed { until: TimestampMs },
     /// It becomes eligible when a condition clears.
-    Blocked {
-        /// What it waits for.
-        reason: BlockingReason,
-    },
+    Blocked { reason: BlockingReason },
 }
 
 impl State {
-    /// The phase that stands for this state in the store.
+    /// The phase stored for this state.
     #[must_use]
     pub const fn phase(&self) -> LifecyclePhase {
         match self {

@@ -1,28 +1,27 @@
-//! Reads a [`State`] from the words and times a store keeps.
+//! Reads a [`State`] from the stored words and times.
 
 use std::fmt;
 
 use super::{AttemptState, BlockingReason, LifecyclePhase, Outcome, Runnable, State};
 use crate::types::TimestampMs;
 
-/// The state of an execution as it is stored: each field as it stands, nothing implied.
+/// The state of an execution as stored, each field unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoredState {
-    /// The coarse phase.
     pub lifecycle_phase: LifecyclePhase,
-    /// Why it cannot be claimed; runnable only.
+    /// Why it cannot be claimed; only if runnable.
     pub blocking_reason: Option<BlockingReason>,
-    /// How it ended; terminal only.
+    /// How it ended; only if terminal.
     pub terminal_outcome: Option<Outcome>,
-    /// How its latest attempt stands; none before the first claim.
+    /// State of its latest attempt; `None` before the first claim.
     pub attempt_state: Option<AttemptState>,
-    /// The time a delayed execution waits for; runnable only, and remembered under a block.
+    /// When the delay of an execution ends; only if runnable, and kept during a block.
     pub delay_until: Option<TimestampMs>,
-    /// The end of a claim grant; eligible only.
+    /// When a claim grant ends; only if eligible.
     pub granted_until: Option<TimestampMs>,
-    /// When the lease runs out; active, always.
+    /// When the lease expires; always set if active.
     pub lease_expires_at: Option<TimestampMs>,
-    /// When the suspension times out; suspended only.
+    /// When the suspension times out; only if suspended.
     pub suspended_until: Option<TimestampMs>,
 }
 
@@ -30,16 +29,15 @@ pub struct StoredState {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("impossible state: {rule} ({stored})")]
 pub struct Impossible {
-    /// The rule it breaks.
+    /// The broken rule.
     pub rule: &'static str,
     /// The stored field at fault.
     pub field: &'static str,
-    /// What is stored.
     pub stored: StoredState,
 }
 
 impl State {
-    /// The state these fields mean, or the rule they break.
+    /// The state of these fields, or the rule they break.
     pub fn read(stored: &StoredState) -> Result<State, Impossible> {
         let refuse = |field, rule| Err(Impossible { rule, field, stored: *stored });
         let phase = stored.lifecycle_phase;

@@ -1,4 +1,4 @@
-//! The words a state is stored and shown with.
+//! The words in which a state is stored and shown.
 
 use crate::text_enum::text_enum;
 

@@ -5,21 +5,19 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// The longest name in bytes.
 const LEN_MAX: usize = 64;
 
-/// The text cannot be such a name.
+/// The text is not a valid name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid {what}: {value:?} must be 1 to {LEN_MAX} of A-Z a-z 0-9 . _ - and not dots only")]
 pub struct InvalidText {
-    /// The kind of name that was asked for, e.g. `lane`.
+    /// The kind of the name, e.g. `lane`.
     pub what: &'static str,
-    /// The text that came.
     pub value: String,
 }
 
-/// True for what a namespace, a lane, a worker or an instance can be called. HTTP clients take `.` and `..` in a path for
-/// something else than a name, so one of dots only is none.
+/// True if a namespace, a lane, a worker or an instance can have this name. Names of dots only are invalid, because
+/// HTTP clients resolve `.` and `..` in a path.
 #[must_use]
 pub fn is_name(text: &str) -> bool {
     (1..=LEN_MAX).contains(&text.len())
@@ -31,8 +29,8 @@ macro_rules! text_id {
     ($(#[$meta:meta])* $name:ident as $what:literal) => {
         $(#[$meta])*
         ///
-        /// A name is `[A-Za-z0-9._-]{1,64}`. `new` does not look; `try_new` and reading from text do, and the
-        /// engine refuses a bad one.
+        /// A name is `[A-Za-z0-9._-]{1,64}`. `new` does not check it. `try_new` and parsing do, and the engine refuses
+        /// an invalid one.
         #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
         #[serde(transparent)]
         pub struct $name(String);
@@ -44,7 +42,7 @@ macro_rules! text_id {
                 Self(text.into())
             }
 
-            /// The name, if it is one.
+            /// The name, if it is valid.
             pub fn try_new(text: impl Into<String>) -> Result<Self, InvalidText> {
                 let text = text.into();
                 if is_name(&text) { Ok(Self(text)) } else { Err(InvalidText { what: $what, value: text }) }

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-/// Which attempt at an execution this is; each new attempt has the next number.
+/// The number of an attempt of an execution; each new attempt has the next number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct AttemptIndex(u32);
@@ -30,7 +30,7 @@ impl fmt::Display for AttemptIndex {
     }
 }
 
-/// The fencing number of a lease; a later lease of the same execution has a higher one.
+/// The fencing number of a lease. A later lease of the same execution has a higher one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct LeaseEpoch(u64);

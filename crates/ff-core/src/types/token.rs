@@ -1,19 +1,19 @@
-//! The secret that lets an outsider signal one waitpoint.
+//! The secret that allows its holder to signal one waitpoint.
 
 use std::fmt;
 
 use serde::Deserialize;
 use zeroize::Zeroizing;
 
-/// A waitpoint token; it never prints its secret and wipes it when dropped.
+/// A waitpoint token. It never prints its secret, and wipes it when dropped.
 ///
-/// It cannot be serialized: [`WaitpointToken::as_str`] is the one explicit way to the bytes.
+/// It cannot be serialized; [`WaitpointToken::as_str`] is the only access to the bytes.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(from = "String")]
 pub struct WaitpointToken(Zeroizing<String>);
 
 impl WaitpointToken {
-    /// The token with this text; whether it is genuine shows when it is used.
+    /// The token with this text. Whether it is genuine is checked when it is used.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         Self(Zeroizing::new(text.into()))

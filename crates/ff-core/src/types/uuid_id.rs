@@ -10,9 +10,8 @@ use uuid::Uuid;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid {what}: {value:?} is not a UUID")]
 pub struct InvalidId {
-    /// The kind of id that was asked for, e.g. `execution id`.
+    /// The kind of the id, e.g. `execution id`.
     pub what: &'static str,
-    /// The text that came.
     pub value: String,
 }
 
@@ -20,7 +19,7 @@ macro_rules! uuid_id {
     ($(#[$meta:meta])* $name:ident as $what:literal) => {
         $(#[$meta])*
         ///
-        /// Any UUID a client brings works; there is no default, a fresh one is asked for with `mint`.
+        /// Any UUID of a client is valid. There is no default; `mint` creates a fresh id.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(transparent)]
         pub struct $name(Uuid);
@@ -32,7 +31,7 @@ macro_rules! uuid_id {
                 Self(Uuid::now_v7())
             }
 
-            /// A fresh id that falls into the same partition as every other id with this seed.
+            /// A fresh id in the same partition as every other id with this seed.
             #[must_use]
             pub fn mint_with_seed(seed: u16) -> Self {
                 let mut bytes = *Uuid::now_v7().as_bytes();
@@ -40,13 +39,11 @@ macro_rules! uuid_id {
                 Self(Uuid::from_bytes(bytes))
             }
 
-            /// The id with this UUID.
             #[must_use]
             pub const fn from_uuid(uuid: Uuid) -> Self {
                 Self(uuid)
             }
 
-            /// The UUID of this id.
             #[must_use]
             pub const fn as_uuid(&self) -> &Uuid {
                 &self.0

@@ -1,4 +1,4 @@
-//! A million texts that are almost tokens, of which none is accepted.
+//! A million texts that are almost tokens; none of them is accepted.
 
 #![expect(clippy::unwrap_used, reason = "a test may say by a panic what went wrong")]
 
@@ -17,12 +17,12 @@ use sha2::Sha256;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// Forgeries tried; a million in the other tiers.
+/// Number of forgeries tried; a million in the other tiers.
 fn forgeries() -> usize {
     rounds(50_000, 1_000_000, 10_000_000)
 }
 
-/// A genuine token in its parts.
+/// The parts of a genuine token.
 struct Genuine {
     text: String,
     key_id: String,
@@ -54,7 +54,7 @@ fn any_claims(random: &mut StdRng) -> Claims {
     }
 }
 
-/// Flips one bit of the text so that it stays text.
+/// Flips one bit so that the result is still text.
 fn flip(text: &str, random: &mut StdRng) -> String {
     let mut bytes = text.as_bytes().to_vec();
     let at = random.random_range(0..bytes.len());
@@ -69,7 +69,7 @@ fn flip_bytes(bytes: &[u8], random: &mut StdRng) -> Vec<u8> {
     bytes
 }
 
-/// The same bytes with other bits in the last character, which a careless reader ignores.
+/// The same bytes with other bits in the last character, which a careless reader would ignore.
 fn stray_bits(word: &str, random: &mut StdRng) -> String {
     const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let unused = match word.len() % 4 {
@@ -83,7 +83,7 @@ fn stray_bits(word: &str, random: &mut StdRng) -> String {
     format!("{rest}{}", char::from(ALPHABET[other]))
 }
 
-/// What a forger signs who has the claims but not the key.
+/// Signs as a forger would who has the claims but not the key.
 fn sign(secret: &[u8], key_id: &str, claims: &[u8]) -> Vec<u8> {
     let mut mac = Hmac::<Sha256>::new_from_slice(secret).unwrap();
     for field in [b"wp1", key_id.as_bytes()] {
@@ -133,7 +133,7 @@ fn forge(kind: usize, a: &Genuine, b: &Genuine, stranger: &Genuine, random: &mut
         ),
         23 => format!("wp1.{}.{}", words[2], words[3]),
         24 => format!("wp1.{}.{}.{}", words[1], words[3], words[2]),
-        // The border between key id and claims moved: only lengths tell these apart.
+        // Moves the border between key id and claims: only the lengths tell these apart.
         25 => spell(&a.key_id[..7], &[&a.key_id.as_bytes()[7..], &a.claims].concat(), &a.mac),
         _ => (0..random.random_range(0..200)).map(|_| random.random_range('-'..='z')).collect(),
     }

@@ -1,4 +1,4 @@
-//! Tokens and keys: forged, shared between processes, rotated.
+//! Tokens and keys: forgery, sharing between processes, rotation.
 
 mod forgery;
 mod processes;

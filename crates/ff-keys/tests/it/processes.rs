@@ -1,4 +1,4 @@
-//! Several real processes make and rotate one file.
+//! Several real processes create and rotate one file.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,7 +15,7 @@ fn keys_file(directory: &Path) -> PathBuf {
     directory.join("data").join("keys")
 }
 
-/// The part of each process; says nothing when it is not started by the test below.
+/// The part of each process; does nothing unless the test below starts it.
 #[test]
 fn one_process_of_several() {
     let Some(directory) = std::env::var_os(CHILD_OF) else { return };

@@ -1,4 +1,4 @@
-//! Tokens say what was signed, and nothing about keys is ever printed.
+//! Tokens contain what was signed, and nothing ever prints a key.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -79,7 +79,7 @@ fn a_digest_is_the_sha_256_of_the_text() {
     assert_eq!(digest(&WaitpointToken::new("abc")), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
-/// A fixed ring and token: whoever changes the format breaks every token that is out.
+/// A fixed ring and token: a change of the format would break every issued token.
 #[test]
 fn the_format_stays() {
     let secret = URL_SAFE_NO_PAD.encode([7; 32]);

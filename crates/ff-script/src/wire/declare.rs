@@ -1,8 +1,8 @@
-//! The forms generated declarations take; each writes the type, its codec and its samples.
+//! Macros for generated declarations. Each one writes the type, its codec and its samples.
 
 use super::{DecodeError, Reader, Wire};
 
-/// A struct that travels as a map of its fields.
+/// A struct encoded as a map of its fields.
 macro_rules! wire_struct {
     ( $(#[$meta:meta])* $name:ident { $( $(#[$field_meta:meta])* $field:ident ($key:literal): $ty:ty, )* } ) => {
         $(#[$meta])*
@@ -22,7 +22,7 @@ macro_rules! wire_struct {
             }
             fn read(input: &mut $crate::wire::Reader<'_>) -> Result<Self, $crate::wire::DecodeError> {
                 $( let mut $field: Option<$ty> = None; )*
-                // Fields nobody asks for are passed over: a newer library may send more.
+                // Unknown fields are skipped: a newer library may send more.
                 for _ in 0..input.map()? {
                     match input.text()? {
                         $( $key => $field = $crate::wire::field(input, $key)?, )*
@@ -43,7 +43,7 @@ macro_rules! wire_struct {
     };
 }
 
-/// A struct some of whose fields, all of them optional, travel in a map of their own under the key `apart`.
+/// A struct with some optional fields in a separate map under the key `apart`.
 macro_rules! wire_split_struct {
     (
         $(#[$meta:meta])*
@@ -115,7 +115,7 @@ macro_rules! wire_split_struct {
     };
 }
 
-/// An enum whose variants are words.
+/// An enum whose values are words.
 macro_rules! wire_words {
     ( $(#[$meta:meta])* $name:ident { $( $variant:ident = $word:literal, )+ } ) => {
         $(#[$meta])*
@@ -123,10 +123,10 @@ macro_rules! wire_words {
         pub enum $name { $( #[doc = concat!("`", $word, "`")] $variant, )+ }
 
         impl $name {
-            /// Every value, in declaration order.
+            /// All values, in declaration order.
             pub const ALL: &'static [$name] = &[$( $name::$variant, )+];
 
-            /// The word that stands for this value everywhere.
+            /// The word of this value everywhere.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $( $name::$variant => $word, )+ }
@@ -179,7 +179,7 @@ macro_rules! wire_words {
     };
 }
 
-/// The codec of an enum whose variants are words, here or in `ff-core`.
+/// The codec of an enum of words, declared here or in `ff-core`.
 macro_rules! wire_word_codec {
     ( $name:ty ) => {
         $crate::rules::always_within!($name);
@@ -205,7 +205,7 @@ macro_rules! wire_word_codec {
     };
 }
 
-/// A word enum of `ff-core`, with the words its contract lists; different words do not compile.
+/// A word enum of `ff-core` with the words of its contract. It compiles only if both lists are the same.
 macro_rules! wire_core_words {
     ( $(#[$meta:meta])* $name:ident { $( $variant:ident = $word:literal, )+ } ) => {
         $crate::wire::declare::wire_word_codec!($name);
@@ -217,7 +217,7 @@ macro_rules! wire_core_words {
     };
 }
 
-/// The reply of a function: the name of its outcome, then the fields of it.
+/// The reply of a function: the name of its outcome, then its fields.
 macro_rules! wire_reply {
     (
         $(#[$meta:meta])*
@@ -295,7 +295,7 @@ macro_rules! wire_record {
         }
 
         impl $name {
-            /// Where each field stands: its position, and its place in the group that shares it.
+            /// The place of each field: its position, and its index in the group that shares the position.
             pub const FIELDS: &[(&str, usize, Option<usize>)] = &{
                 let mut fields = [("", 0, None); [$( $key, )* $( $( $within_key, )* )*].len()];
                 let (mut at, mut position) = (0, 0);
@@ -310,7 +310,7 @@ macro_rules! wire_record {
                 fields
             };
 
-            /// The record as it is stored.
+            /// The record in its stored form.
             #[must_use]
             pub fn write(&self) -> Vec<u8> {
                 let mut out = Vec::new();
@@ -328,7 +328,7 @@ macro_rules! wire_record {
                 out
             }
 
-            /// Reads a stored record; values a newer library added are passed over.
+            /// Reads a stored record. Values that a newer library added are skipped.
             pub fn read(bytes: &[u8]) -> Result<Self, $crate::wire::DecodeError> {
                 let mut input = $crate::wire::Reader::new(bytes);
                 let mut left = input.list()?;
@@ -361,12 +361,12 @@ macro_rules! wire_record {
     };
 }
 
-/// Writes a value of a record; what is absent is false.
+/// Writes a value of a record; an absent one is false.
 pub(crate) fn value<T: Wire>(out: &mut Vec<u8>, value: &T) {
     if value.is_absent() { false.write(out) } else { value.write(out) }
 }
 
-/// The value at the next position of a record, when it goes that far and is there.
+/// The value at the next position of a record; `None` if the record ends before it or the value is absent.
 pub(crate) fn position<T: Wire>(
     input: &mut Reader<'_>,
     left: &mut usize,
@@ -379,7 +379,7 @@ pub(crate) fn position<T: Wire>(
     member(input, name)
 }
 
-/// How many values the group at the next position has.
+/// The number of values in the group at the next position.
 pub(crate) fn group(input: &mut Reader<'_>, left: &mut usize) -> Result<usize, DecodeError> {
     if *left == 0 {
         return Ok(0);

@@ -1,7 +1,7 @@
-//! How values travel: msgpack as `cmsgpack` reads and writes it.
+//! The encoding of values: msgpack as `cmsgpack` reads and writes it.
 //!
-//! Bytes and text are both of the str family, the only one `cmsgpack` reads. What is absent is left out. An empty Lua
-//! table arrives as an empty array, so a map or struct reads from one as well.
+//! Bytes and text are both of the str family, the only one that `cmsgpack` reads. Absent fields are left out. An empty
+//! Lua table arrives as an empty array, so a map or struct accepts one as well.
 
 mod core_types;
 pub(crate) mod declare;
@@ -16,37 +16,36 @@ pub trait Wire: Sized {
     /// Appends the value.
     fn write(&self, out: &mut Vec<u8>);
 
-    /// The next value, or where and why there is none.
+    /// Reads the next value; the error has the place and the reason.
     fn read(input: &mut Reader<'_>) -> Result<Self, DecodeError>;
 
-    /// What a missing field means; nothing, unless the field is optional.
+    /// The value of a missing field; `None` if the field is required.
     fn when_absent() -> Option<Self> {
         None
     }
 
-    /// True when the field is to be left out.
+    /// True if the field is left out when written.
     fn is_absent(&self) -> bool {
         false
     }
 }
 
-/// A reply that does not have the shape its contract promises.
+/// A reply that does not match its contract.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{problem}", self.place())]
 pub struct DecodeError {
-    /// The way to the field, outermost first.
+    /// The path to the field, outermost first.
     path: Vec<String>,
-    /// What is wrong there.
     problem: String,
 }
 
 impl DecodeError {
-    /// What is wrong with the value at hand.
+    /// An error at the current value.
     pub fn new(problem: impl Into<String>) -> Self {
         Self { path: Vec::new(), problem: problem.into() }
     }
 
-    /// The same problem, seen from the record that holds `field`.
+    /// The same error, with its place inside `field`.
     #[must_use]
     pub fn within(mut self, field: impl Into<String>) -> Self {
         self.path.insert(0, field.into());
@@ -58,7 +57,7 @@ impl DecodeError {
     }
 }
 
-/// Reads one value and nothing after it.
+/// Reads exactly one value.
 pub fn parse<T: Wire>(bytes: &[u8]) -> Result<T, DecodeError> {
     let mut input = Reader::new(bytes);
     let value = T::read(&mut input)?;
@@ -66,7 +65,7 @@ pub fn parse<T: Wire>(bytes: &[u8]) -> Result<T, DecodeError> {
     Ok(value)
 }
 
-/// A field that was read, or what its absence means.
+/// A decoded field, or the value for an absent one.
 pub(crate) fn present<T: Wire>(field: Option<T>, name: &'static str) -> Result<T, DecodeError> {
     field.or_else(T::when_absent).ok_or_else(|| DecodeError::new("is missing").within(name))
 }

@@ -1,16 +1,16 @@
-//! Reads msgpack values one after the other, straight into types.
+//! Reads consecutive msgpack values directly into types.
 
 use rmp::Marker;
 
 use super::DecodeError;
 
-/// What is left of a text of msgpack values.
+/// The unread rest of a sequence of msgpack values.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a> {
     rest: &'a [u8],
 }
 
-/// The kind of the next value, for messages.
+/// The kind of the next value, for error messages.
 fn kind(marker: Marker) -> &'static str {
     match marker {
         Marker::Null | Marker::Reserved => "nil",
@@ -50,13 +50,13 @@ impl<'a> Reader<'a> {
         Self { rest: bytes }
     }
 
-    /// True when nothing is left.
+    /// True if nothing is left.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
 
-    /// Fails when something is left.
+    /// Fails if something is left.
     pub fn finish(self) -> Result<(), DecodeError> {
         if self.rest.is_empty() {
             Ok(())
@@ -91,7 +91,7 @@ impl<'a> Reader<'a> {
         Ok(marker)
     }
 
-    /// The failure to read `wanted` where the next value stands.
+    /// The error for a next value that is not a `wanted`.
     pub(crate) fn unexpected(&self, wanted: &str) -> DecodeError {
         match self.peek() {
             Ok(marker) => DecodeError::new(format!("expected {wanted}, got {}", kind(marker))),
@@ -99,7 +99,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// True when the next value is nil, which is then taken.
+    /// Takes the next value if it is nil, and tells whether it was.
     pub fn nil(&mut self) -> bool {
         let is_nil = matches!(self.peek(), Ok(Marker::Null));
         if is_nil {
@@ -108,7 +108,8 @@ impl<'a> Reader<'a> {
         is_nil
     }
 
-    /// True when the next value is nil or false, which is then taken: what is absent from a group of a record.
+    /// Takes the next value if it is nil or false, and tells whether it was. These stand for an absent value in a
+    /// group.
     pub(crate) fn absent(&mut self) -> bool {
         let is_absent = matches!(self.peek(), Ok(Marker::Null | Marker::False));
         if is_absent {
@@ -117,7 +118,7 @@ impl<'a> Reader<'a> {
         is_absent
     }
 
-    /// A truth.
+    /// A boolean.
     pub fn boolean(&mut self) -> Result<bool, DecodeError> {
         let before = *self;
         match self.marker()? {
@@ -127,7 +128,6 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// An integer.
     pub fn integer(&mut self) -> Result<i64, DecodeError> {
         let before = *self;
         Ok(match self.marker()? {
@@ -179,13 +179,12 @@ impl<'a> Reader<'a> {
         self.take(len)
     }
 
-    /// Text.
     pub fn text(&mut self) -> Result<&'a str, DecodeError> {
         let bytes = self.bytes_or("text")?;
         std::str::from_utf8(bytes).map_err(|_| DecodeError::new("text is not UTF-8"))
     }
 
-    /// How many items the list has that begins here.
+    /// Reads the header of a list and returns its number of items.
     pub fn list(&mut self) -> Result<usize, DecodeError> {
         let before = *self;
         match self.marker()? {
@@ -196,7 +195,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// How many entries the map has that begins here. An empty Lua table is packed as an empty list.
+    /// Reads the header of a map and returns its number of entries. An empty Lua table is packed as an empty list.
     pub fn map(&mut self) -> Result<usize, DecodeError> {
         let before = *self;
         match self.marker()? {
@@ -208,7 +207,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Passes over a value.
+    /// Skips a value.
     pub fn skip(&mut self) -> Result<(), DecodeError> {
         let mut values = 1_usize;
         while values > 0 {

@@ -1,4 +1,4 @@
-//! The plain values: numbers, text, bytes, options, lists, maps.
+//! Plain values: numbers, text, bytes, options, lists, maps.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::ops::Deref;
 
 use super::{DecodeError, Reader, Wire, write_bytes, write_map_len};
 
-/// A payload: any bytes, never forced through UTF-8.
+/// A payload: any bytes, never converted to UTF-8.
 #[derive(Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Bytes(pub Vec<u8>);
 
@@ -48,7 +48,7 @@ impl From<Bytes> for Vec<u8> {
 }
 
 impl fmt::Debug for Bytes {
-    /// The length only: payloads may hold secrets and are large.
+    /// Prints the length only, because payloads are large and may hold secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Bytes({} bytes)", self.0.len())
     }

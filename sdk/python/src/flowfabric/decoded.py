@@ -445,20 +445,20 @@ class Upstream:
 
 @dataclasses.dataclass(frozen=True)
 class UsageAnswer:
-    """What a budget answered to a report of usage, or to the settlement of a reservation."""
+    """The outcome of a report of usage, or of the settlement of a reservation."""
 
     outcome: Union[Literal["ok"], Literal["already_applied"], Literal["soft_breach"], Literal["hard_breach"]]
-    #: What the budget says to do.
+    #: The action that the budget prescribes.
     action: Optional[wire.OnHard] = None
-    #: The budget of the limit: the one reported to, or one above it.
+    #: The budget of the limit: the reported one, or one above it.
     budget_id: Optional[str] = None
     #: The dimension of the limit.
     dimension: Optional[str] = None
-    #: That was done, and the lease is over. `false` for reports without a lease.
+    #: Whether the action was taken and the lease is over. `false` for reports without a lease.
     lease_ended: Optional[bool] = None
     #: The limit.
     limit: Optional[int] = None
-    #: How much of it is used.
+    #: The amount used of it.
     used: Optional[int] = None
 
     @classmethod

@@ -1133,7 +1133,7 @@ class Passed(TypedDict):
     """Its result."""
 
 
-ResumeCause = Literal["signal", "timeout", "operator", "children", "budget"]
+ResumeCause = Literal["signal", "timeout", "operator", "children", "budget", "timer"]
 
 
 class Signal(TypedDict):
@@ -2413,12 +2413,12 @@ class FsckReport(TypedDict):
 
 
 class Grant(TypedDict):
-    """A short reservation of one execution for one worker, which only that worker can turn into a lease."""
+    """A short reservation of one execution for one worker. Only that worker can turn it into a lease."""
 
     execution_id: str
     """The reserved execution."""
     expires_at: int
-    """When it runs out by itself."""
+    """When the reservation expires by itself."""
     grant_id: str
     """Names the reservation."""
     kind: str
@@ -2825,8 +2825,8 @@ class OpenedWaitpoint(TypedDict):
 
 
 class PartitionConfig(TypedDict):
-    """The partition counts of a store, none of them 0. They decide where every record lives, so a store keeps the
-    counts of its first boot.
+    """The partition counts of a store, none of them 0. They decide where every record is stored, so a store keeps
+    the counts of its first boot.
     """
 
     budgets: int
@@ -2970,7 +2970,7 @@ class ReclaimGrant(TypedDict):
     execution_id: str
     """The interrupted execution."""
     expires_at: int
-    """When it runs out by itself."""
+    """When the reservation expires by itself."""
     grant_id: str
     """Names the reservation."""
     kind: str
@@ -3829,35 +3829,35 @@ class UsageAnswerSoftBreach(TypedDict):
     """Counted, and a soft limit is reached."""
 
     budget_id: str
-    """The budget of the limit: the one reported to, or one above it."""
+    """The budget of the limit: the reported one, or one above it."""
     dimension: str
     """The dimension of the limit."""
     limit: int
     """The limit."""
     outcome: Literal["soft_breach"]
     used: int
-    """How much of it is used."""
+    """The amount used of it."""
 
 
 class UsageAnswerHardBreach(TypedDict):
-    """Not counted: it would have passed a hard limit."""
+    """Not counted, because it would exceed a hard limit."""
 
     action: OnHard
-    """What the budget says to do."""
+    """The action that the budget prescribes."""
     budget_id: str
-    """The budget of the limit: the one reported to, or one above it."""
+    """The budget of the limit: the reported one, or one above it."""
     dimension: str
     """The dimension of the limit."""
     lease_ended: bool
-    """That was done, and the lease is over. `false` for reports without a lease."""
+    """Whether the action was taken and the lease is over. `false` for reports without a lease."""
     limit: int
     """The limit."""
     outcome: Literal["hard_breach"]
     used: int
-    """How much of it is used; what was refused is not in it."""
+    """The amount used of it, without the refused amount."""
 
 
-#: What a budget answered to a report of usage, or to the settlement of a reservation.
+#: The outcome of a report of usage, or of the settlement of a reservation.
 UsageAnswer = Union[UsageAnswerOk, UsageAnswerAlreadyApplied, UsageAnswerSoftBreach, UsageAnswerHardBreach]
 
 

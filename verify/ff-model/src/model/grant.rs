@@ -78,7 +78,6 @@ impl Model {
         (!sets.is_empty()).then_some(sets)
     }
 
-    /// The open grant with this id.
     fn open_grant(&self, id: ExecutionId, grant_id: Uuid) -> Answer<&Granted> {
         let execution = self.get(id)?;
         let grant = execution.waiting().and_then(|w| w.grant.as_ref());

@@ -1,4 +1,4 @@
-//! A small library and the means to call it.
+//! A small library and helpers to call it.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use std::path::Path;
@@ -8,7 +8,7 @@ use ff_backend_embedded::{Embedded, Options, VirtualClock};
 use ff_script::{Host, HostError, Invocation, Route};
 use rmpv::Value;
 
-/// Functions that run whatever commands they are given.
+/// Functions that run any commands they are given.
 pub const LIBRARY: &str = include_str!("library.lua");
 
 pub const NOW_MS: i64 = 1_700_000_000_123;
@@ -47,7 +47,7 @@ pub fn decode(bytes: &[u8]) -> Value {
     rmpv::decode::read_value(&mut &bytes[..]).expect("a reply is msgpack")
 }
 
-/// Bytes in the str family, whatever they hold.
+/// Bytes in msgpack's str family, whatever they contain.
 pub fn text(bytes: impl AsRef<[u8]>) -> Value {
     let mut raw = Vec::new();
     let bytes = bytes.as_ref();
@@ -79,7 +79,7 @@ impl Fixture {
         self.host.call(invocation(function, args)).await.map(|bytes| decode(&bytes))
     }
 
-    /// Runs commands one by one; a refused one answers `{err = text}` in its place.
+    /// Runs commands one by one. A refused one returns `{err = text}`.
     pub async fn run(&self, list: &[&[&str]]) -> Vec<Value> {
         let reply = self.call("t_run", commands(list)).await.expect("t_run answers");
         reply.as_array().expect("one reply per command").clone()
