@@ -1,4 +1,4 @@
-//! The calls of a test of flows: shapes written as text, members by key.
+//! Calls for tests of flows: shapes are written as text, and members are found by key.
 
 use std::collections::BTreeMap;
 
@@ -29,26 +29,25 @@ pub fn edges(text: &str) -> Vec<NewEdge> {
     text.split_whitespace().map(edge).collect()
 }
 
-/// After any of its edges.
+/// Inbound policy: any of its edges.
 pub fn any_of() -> Inbound {
     Inbound::new(InboundPolicy::AnyOf)
 }
 
-/// After so many of its edges.
+/// Inbound policy: this number of its edges.
 pub fn quorum(k: i64) -> Inbound {
     Inbound { k: Some(k), ..Inbound::new(InboundPolicy::Quorum) }
 }
 
-/// The same, and the rest is cancelled.
+/// The same policy; the remaining upstreams are cancelled.
 pub fn cancelling(inbound: Inbound) -> Inbound {
     Inbound { on_satisfied: Some(OnSatisfied::CancelRemaining), ..inbound }
 }
 
-/// A flow a test works with: its id and its members by key.
+/// A flow of a test: its id, and its members by key.
 pub struct TestFlow {
-    /// Its id, in partition 0.
+    /// The flow's id, in partition 0.
     pub id: FlowId,
-    /// Its members.
     pub ids: BTreeMap<String, ExecutionId>,
 }
 
@@ -70,12 +69,12 @@ impl Store {
         FlowId::from_uuid(self.uuid(0))
     }
 
-    /// A flow with nothing special about it.
+    /// A flow without special settings.
     pub fn new_flow(&self) -> NewFlow {
         NewFlow::new(self.flow_id(), NAMESPACE.into(), "pipeline".into(), OnMemberFailure::Continue, digest("flow"))
     }
 
-    /// A member that fails for good when it fails.
+    /// A member that is not retried when it fails.
     pub fn member(&self, key: &str) -> NewMember {
         let mut submission =
             Submission::new(self.execution_id(), NAMESPACE.into(), LANE.into(), key.into(), digest(key));
@@ -83,17 +82,17 @@ impl Store {
         NewMember::new(key.to_owned(), submission)
     }
 
-    /// Members whose keys are the words of a text.
+    /// Members whose keys are the words of the text.
     pub fn members(&self, keys: &str) -> Vec<NewMember> {
         keys.split_whitespace().map(|key| self.member(key)).collect()
     }
 
-    /// Submits a flow that must be accepted; members are the words of `keys`.
+    /// Submits a flow, which must succeed. Members are the words of `keys`.
     pub async fn flow(&self, keys: &str, shape: &str) -> TestFlow {
         self.flow_of(self.new_flow(), self.members(keys), shape).await
     }
 
-    /// Submits and seals a flow that must be accepted.
+    /// Submits and seals a flow, which must succeed.
     pub async fn flow_of(&self, flow: NewFlow, members: Vec<NewMember>, shape: &str) -> TestFlow {
         let id = flow.flow_id;
         let ids = members.iter().map(|m| (m.key.clone(), m.submission.execution_id)).collect();
@@ -104,7 +103,7 @@ impl Store {
         }
     }
 
-    /// A flow that exists.
+    /// A flow that must exist.
     pub async fn see_flow(&self, id: FlowId) -> Flow {
         self.find_flow(id).await.unwrap_or_else(|error| panic!("{id}: {error}"))
     }
@@ -157,18 +156,18 @@ impl Store {
         }
     }
 
-    /// Claims everything there is, as one worker; answers the tasks by the key of their member.
+    /// Claims everything as one worker. Returns the tasks by the key of their member.
     pub async fn claim_members(&self, flow: &TestFlow) -> BTreeMap<String, Task> {
         let tasks = self.claim("w1", 64).await;
         tasks.into_iter().map(|task| (flow.key(task.execution_id).to_owned(), task)).collect()
     }
 
-    /// The keys of what can be claimed; claims it.
+    /// Claims everything, and returns the keys.
     pub async fn claim_keys(&self, flow: &TestFlow) -> Vec<String> {
         self.claim_members(flow).await.into_keys().collect()
     }
 
-    /// Cancels a flow with a policy, by ann, because she says so.
+    /// Cancels a flow with a policy, as the operator ann.
     pub async fn cancel_flow(&self, flow_id: FlowId, policy: CancelPolicy) -> CancelFlowReply {
         let call = CancelFlow { actor: "ann".into(), flow_id, policy, reason: Some("ann says so".into()) };
         self.call(HOME, &call).await.expect("a flow that exists is cancelled")

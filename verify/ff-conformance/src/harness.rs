@@ -1,7 +1,7 @@
-//! A fresh store of any kind under virtual time, and everything a test asks of it.
+//! A fresh store of any kind under virtual time, with everything a test needs.
 //!
-//! A store starts its own server or directory, loads the test library and stands at [`START_MS`]. Time moves when a
-//! test moves it. Failures of the harness itself panic: a test cannot do anything about them.
+//! A store starts its own server or directory, loads the test library, and its time is [`START_MS`]. Only the test
+//! moves the time. Failures of the harness itself panic, because a test cannot handle them.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -25,7 +25,7 @@ use tempfile::TempDir;
 /// The virtual time at which every store starts.
 pub const START_MS: i64 = 1_700_000_000_000;
 
-/// How many partitions of each family a store has: few, so that a test can look at all of them.
+/// Number of partitions of each family. It is small, so that a test can read all of them.
 pub const PARTITIONS: PartitionConfig = PartitionConfig { executions: 4, budgets: 2, quotas: 2, schedules: 2 };
 
 /// The hosts the suite runs on.
@@ -45,7 +45,7 @@ impl Kind {
     /// Every kind.
     pub const ALL: [Kind; 4] = [Kind::Embedded, Kind::Valkey, Kind::Cluster, Kind::Redis];
 
-    /// The word that names it in `FF_HOSTS`.
+    /// The name of this kind in `FF_HOSTS`.
     pub fn as_str(self) -> &'static str {
         match self {
             Kind::Embedded => "embedded",
@@ -55,8 +55,8 @@ impl Kind {
         }
     }
 
-    /// The kinds `FF_HOSTS` names (`embedded,valkey`); when it is not set, those of the tier: Redis and a whole cluster are for the
-    /// wide one.
+    /// The kinds in `FF_HOSTS` (`embedded,valkey`). If it is not set, the kinds of the tier: Redis and a whole cluster
+    /// belong to the wide tier.
     pub fn from_env() -> Vec<Kind> {
         match std::env::var("FF_HOSTS") {
             Ok(list) => list
@@ -75,7 +75,7 @@ impl Kind {
         }
     }
 
-    /// True when the suite is to run on it; says so when it is not.
+    /// True if the suite should run on this kind; prints a note if not.
     pub fn is_wanted(self) -> bool {
         let wanted = Kind::from_env().contains(&self);
         if !wanted {
@@ -85,17 +85,17 @@ impl Kind {
     }
 }
 
-/// One area of the suite in so many runs on a cluster in the quick tier.
+/// In the quick tier, one of this number of areas runs on a cluster.
 const CLUSTER_SHARE: u64 = 10;
 
-/// The concrete host behind a store, and what has to live as long as it.
+/// The concrete host of a store, and the values that must live as long as it.
 enum Behind {
     Embedded { host: Arc<Embedded>, clock: Arc<VirtualClock>, _directory: TempDir },
     Server { host: Arc<ValkeyHost>, server: TestServer },
     Cluster { host: Arc<ValkeyHost>, cluster: TestCluster },
 }
 
-/// An empty store with fixed partitions, at a time of its own.
+/// An empty store with fixed partitions and its own virtual time.
 pub struct Store {
     kind: Kind,
     behind: Behind,
@@ -110,7 +110,7 @@ impl Store {
         Store::open_with(kind, library()).await
     }
 
-    /// Starts a store of this kind whose library has other limits, for bounds that are too far away to walk to.
+    /// Starts a store of this kind with other limits in its library, for bounds that are too large to reach in a test.
     pub async fn open_with_limits(kind: Kind, limits: &[(&str, u32)]) -> Store {
         let mut library = library();
         for (name, limit) in limits {
@@ -139,7 +139,7 @@ impl Store {
         store
     }
 
-    /// Empties a store on a server, so that the next test finds it as new. An embedded store is opened anew instead.
+    /// Empties a store on a server for the next test. An embedded store is opened anew instead.
     pub async fn wipe(&self) {
         let servers: Vec<&TestServer> = match &self.behind {
             Behind::Embedded { .. } => panic!("an embedded store is opened anew"),
@@ -175,7 +175,7 @@ impl Store {
         self.client.host()
     }
 
-    /// The embedded host, when it is one: for faults and backups.
+    /// The embedded host, if it is one, for faults and backups.
     pub fn embedded(&self) -> Option<&Arc<Embedded>> {
         match &self.behind {
             Behind::Embedded { host, .. } => Some(host),
@@ -183,7 +183,7 @@ impl Store {
         }
     }
 
-    /// The server, when it runs on one.
+    /// The server, if the store runs on one.
     pub fn server(&self) -> Option<&TestServer> {
         match &self.behind {
             Behind::Server { server, .. } => Some(server),
@@ -196,7 +196,7 @@ impl Store {
         self.client.at(self.now())
     }
 
-    /// The same client, whose operations visit other partitions on their way: `None` where these are on other nodes.
+    /// The same client, but its operations visit other partitions. `None` where those are on other nodes.
     pub fn visiting(&self) -> Option<Client> {
         let client = Client::new(Arc::clone(self.client.host()), PARTITIONS);
         client.admits_in_claims().then(|| client.at(self.now()))
@@ -207,7 +207,7 @@ impl Store {
         self.now_ms.load(Ordering::SeqCst)
     }
 
-    /// Moves the time on.
+    /// Moves the time forward.
     pub fn advance(&self, ms: i64) {
         self.go_to(self.now() + ms);
     }
@@ -220,12 +220,12 @@ impl Store {
         }
     }
 
-    /// Every partition that holds executions.
+    /// All partitions of executions.
     pub fn routes(&self) -> impl Iterator<Item = Route> + use<> {
         self.client.execution_routes()
     }
 
-    /// A number no one got before from this store; ids are made from it, so that two stores mint the same ones.
+    /// A number that this store has not returned before. Ids are derived from it, so two stores create the same ids.
     pub fn next_number(&self) -> u64 {
         self.minted.fetch_add(1, Ordering::SeqCst) + 1
     }
@@ -235,12 +235,13 @@ impl Store {
         self.client().call(route, call).await
     }
 
-    /// Runs one function and says how many store calls it made.
+    /// Runs one function and counts the store calls it made.
     pub async fn counted<C: Call>(&self, route: Route, call: &C) -> Result<Counted<C::Reply>, Error> {
         self.client().call_counted(route, call).await
     }
 
-    /// Runs a function with any arguments and answers what came back, undecoded: for calls no typed client would make.
+    /// Runs a function with arbitrary arguments and returns the undecoded reply, for calls that a typed client cannot
+    /// make.
     pub async fn raw(&self, route: Route, function: &'static str, read_only: bool, args: &Value) -> Value {
         let mut bytes = Vec::new();
         rmpv::encode::write_value(&mut bytes, args).expect("a Vec takes every byte");
@@ -248,12 +249,12 @@ impl Store {
         as_map(&reply)
     }
 
-    /// Runs one function at the store's time and answers what came back, undecoded.
+    /// Runs one function at the store's time and returns the undecoded reply.
     pub async fn reply<C: Call>(&self, route: Route, call: &C) -> Value {
         as_map(&self.reply_bytes(route, call).await)
     }
 
-    /// Runs one function at the store's time and answers the bytes that came back.
+    /// Runs one function at the store's time and returns the bytes of the reply.
     pub async fn reply_bytes<C: Call>(&self, route: Route, call: &C) -> Vec<u8> {
         self.bytes(route, C::FUNCTION, C::READ_ONLY, call.encode()).await
     }
@@ -271,7 +272,7 @@ impl Store {
         self.host().call(invocation).await.unwrap_or_else(|error| panic!("{function} on {route}: {error}"))
     }
 
-    /// Everything the store holds.
+    /// The content of the whole store.
     pub async fn dump(&self) -> Dump {
         ff_script::dump::ordered(match &self.behind {
             Behind::Embedded { host, .. } => {
@@ -282,7 +283,7 @@ impl Store {
         })
     }
 
-    /// Everything the store holds but streams: what must be equal when nothing but events happened.
+    /// The content of the whole store without streams. It must be equal if only events happened.
     pub async fn dump_without_streams(&self) -> Dump {
         let mut dump = self.dump().await;
         dump.retain(|key, value| {
@@ -292,7 +293,7 @@ impl Store {
         dump
     }
 
-    /// Every broken invariant of the whole store.
+    /// All broken invariants of the whole store.
     pub async fn fsck(&self) -> Vec<Finding> {
         let mut found = Vec::new();
         for route in self.routes() {
@@ -331,7 +332,7 @@ impl Store {
         found
     }
 
-    /// Panics with every broken invariant.
+    /// Panics if an invariant is broken, and lists all of them.
     pub async fn assert_sound(&self) {
         let findings = self.fsck().await;
         let lines: Vec<String> = findings
@@ -343,7 +344,7 @@ impl Store {
         assert!(lines.is_empty(), "broken invariants on {}:\n{}", self.kind.as_str(), lines.join("\n"));
     }
 
-    /// Applies what is due in one partition until nothing is; answers how much was.
+    /// Fires the due timers of one partition until none is left. Returns their number.
     pub async fn fire_due(&self, route: Route) -> i64 {
         let mut sum = 0;
         for _ in 0..10_000 {
@@ -358,7 +359,7 @@ impl Store {
         panic!("{route} still has due timers after 10000 rounds");
     }
 
-    /// Applies what is due in every partition, those of quotas included, and in the fleet; answers how much was.
+    /// Fires the due timers of every partition, including quotas and the fleet. Returns their number.
     pub async fn fire_all(&self) -> i64 {
         let mut sum = 0;
         for route in
@@ -370,7 +371,8 @@ impl Store {
     }
 }
 
-/// The library under test: the test bundle, or the one `FF_LIBRARY` names, to see the suite fail on a known defect.
+/// The library under test: the test bundle, or the file in `FF_LIBRARY`, which shows that the suite fails on a known
+/// defect.
 fn library() -> Library {
     let mut library = Library::test();
     if let Ok(path) = std::env::var("FF_LIBRARY") {
@@ -427,7 +429,7 @@ fn contains(haystack: &[u8], needle: &[u8]) -> bool {
     haystack.windows(needle.len()).any(|window| window == needle)
 }
 
-/// The code of a refusal; panics when the call was answered or the host failed.
+/// The code of a refusal. Panics if the call succeeded or the host failed.
 #[track_caller]
 pub fn refusal<T: std::fmt::Debug>(outcome: Result<T, Error>) -> ErrorCode {
     match &outcome {
@@ -444,9 +446,9 @@ pub fn code_of(error: &Error) -> Option<ErrorCode> {
     }
 }
 
-/// Runs a test on one kind of host, if it is wanted, and checks every invariant of the store it leaves.
+/// Runs a test on one kind of host, if it is wanted, and checks every invariant of the store afterwards.
 ///
-/// Takes a boxed test, so that it is compiled once and not once per test.
+/// Takes a boxed test, so that it is compiled once, not per test.
 pub fn run_on(kind: Kind, test: Test) {
     if !kind.is_wanted() {
         return;
@@ -460,17 +462,17 @@ pub fn run_on(kind: Kind, test: Test) {
     });
 }
 
-/// A test that waits for its store.
+/// A test that gets a store.
 pub type Test = fn(Arc<Store>) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// One test of the suite by name, for running many on one store.
+/// One test of the suite with its name, for running many on one store.
 pub type Named = (&'static str, Test);
 
-/// Runs all tests of an area on one cluster, emptied before each: a cluster takes seconds to start.
+/// Runs all tests of an area on one cluster, emptied before each one, because a cluster takes seconds to start.
 ///
-/// Goes on after a failure and names every test that failed.
+/// Continues after a failure, and names every test that failed.
 pub fn run_on_one_cluster(area: &str, tests: &[Named]) {
-    // Starting a cluster takes seconds: the quick tier does it for a few areas, others each day.
+    // Starting a cluster takes seconds. The quick tier does it for a few areas, different ones each day.
     let smoke = std::env::var_os("FF_HOSTS").is_none() && tier() == Tier::Quick && is_sampled(area, CLUSTER_SHARE);
     if !smoke && !Kind::Cluster.is_wanted() {
         return;
@@ -496,9 +498,9 @@ pub fn run_on_one_cluster(area: &str, tests: &[Named]) {
     });
 }
 
-/// Makes one test per kind of host of each `async fn name(store) { … }`; `store` is an empty [`Store`] behind an `Arc`.
+/// Creates one test per kind of host from each `async fn name(store) { … }`; `store` is an empty [`Store`] in an `Arc`.
 ///
-/// Used once per area: the tests of an area share one cluster and are one test there, `on_a_cluster`.
+/// Used once per area. On a cluster the tests of an area share one cluster, and are a single test, `on_a_cluster`.
 #[macro_export]
 macro_rules! for_each_host {
     ( $( $(#[$meta:meta])* async fn $name:ident($store:ident) $body:block )+ ) => {

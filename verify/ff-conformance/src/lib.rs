@@ -1,4 +1,4 @@
-//! What every host must do: the harness and, under `tests/`, the suite that runs on each of them.
+//! What every host must do: the harness, and under `tests/` the suite that runs on each host.
 
 pub mod flows;
 pub mod harness;

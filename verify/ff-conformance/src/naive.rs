@@ -1,4 +1,4 @@
-//! Flows evaluated the plain way: everything is looked up and judged anew after each step, nothing is kept or counted.
+//! A plain reference for flows: after each step it evaluates everything anew, and keeps no counts.
 
 use std::collections::VecDeque;
 
@@ -9,30 +9,30 @@ use ff_script::generated::{EdgeOn, InboundPolicy, MemberState, OnMemberFailure};
 pub struct NaiveMember {
     /// When it may run.
     pub policy: InboundPolicy,
-    /// How many edges a quorum needs.
+    /// Number of edges that a quorum needs.
     pub k: usize,
-    /// Whether the upstreams it no longer needs are cancelled.
+    /// Whether the upstreams that are no longer needed are cancelled.
     pub cancels: bool,
 }
 
-/// An edge between two members, by their places.
+/// An edge between two members, by index.
 #[derive(Clone, Debug)]
 pub struct NaiveEdge {
-    /// Where it begins.
+    /// Index of the upstream member.
     pub from: usize,
-    /// Where it ends.
+    /// Index of the downstream member.
     pub to: usize,
-    /// What meets it.
+    /// The outcome that meets the edge.
     pub on: EdgeOn,
 }
 
-/// A flow and how far it is.
+/// A flow and its progress.
 #[derive(Clone, Debug)]
 pub struct Naive {
     members: Vec<NaiveMember>,
     edges: Vec<NaiveEdge>,
     policy: OnMemberFailure,
-    /// Waiting, ready (which is `Waiting`), or how it ended.
+    /// Waiting, ready (which is `Waiting`), or the end of the member.
     states: Vec<State>,
     stopped: bool,
 }
@@ -44,13 +44,13 @@ enum State {
     Ended(MemberState),
 }
 
-/// What is still to be looked at, in the order it came up.
+/// The remaining work, in the order it came up.
 enum Next {
-    /// The edges out of a member that ended.
+    /// The outgoing edges of a member that has ended.
     Edges(usize),
-    /// The upstreams a member no longer needs.
+    /// The upstreams that a member no longer needs.
     Losers(usize),
-    /// Failures that hoped for a member that is decided now.
+    /// Failures that could have been handled by a member that is now decided.
     Decided(usize),
 }
 
@@ -72,7 +72,7 @@ impl Naive {
         (0..self.states.len()).filter(|&at| self.states[at] == State::Ready && !self.stopped).collect()
     }
 
-    /// A member ends, and with it whatever follows from that.
+    /// Ends a member, with all consequences.
     pub fn end(&mut self, at: usize, how: MemberState) {
         self.states[at] = State::Ended(how);
         let mut line = VecDeque::from([Next::Edges(at)]);
@@ -111,7 +111,7 @@ impl Naive {
         }
     }
 
-    /// Everything that has not ended is cancelled.
+    /// Cancels everything that has not ended.
     pub fn cancel(&mut self) {
         self.stopped = true;
         for state in &mut self.states {
@@ -121,12 +121,12 @@ impl Naive {
         }
     }
 
-    /// Nothing of it starts any more.
+    /// Whether no member starts any more.
     pub fn is_stopped(&self) -> bool {
         self.stopped
     }
 
-    /// How each member ended; nothing for one that has not.
+    /// How each member ended; `None` if it has not.
     pub fn ended(&self) -> Vec<Option<MemberState>> {
         self.states
             .iter()
@@ -137,7 +137,7 @@ impl Naive {
             .collect()
     }
 
-    /// Whether the flow succeeds, once all its members have ended.
+    /// Whether the flow succeeds. Valid once all its members have ended.
     pub fn succeeds(&self) -> bool {
         let uncaught = (0..self.states.len()).any(|at| self.is_uncaught(at));
         let good_sink = (0..self.states.len()).any(|at| {
@@ -166,12 +166,12 @@ impl Naive {
         line.push_back(Next::Decided(at));
     }
 
-    /// Another member has an edge from this one.
+    /// Whether another member that still needs this one has an edge from it.
     fn wanted(&self, up: usize, but: usize) -> bool {
         self.edges.iter().any(|e| e.from == up && e.to != but)
     }
 
-    /// Whether it may run, or never will; nothing while it is open.
+    /// Whether the member may run (true) or never will (false); `None` while that is open.
     fn judge(&self, at: usize) -> Option<bool> {
         let inbound: Vec<&NaiveEdge> = self.edges.iter().filter(|e| e.to == at).collect();
         let of = |wanted: bool| {
@@ -198,7 +198,7 @@ impl Naive {
         }
     }
 
-    /// A failure that nobody takes up, and nobody can any more.
+    /// Whether a failure is not handled and can no longer be.
     fn is_uncaught(&self, at: usize) -> bool {
         matches!(self.states[at], State::Ended(MemberState::Failed | MemberState::Expired))
             && !self.edges.iter().filter(|e| e.from == at).any(|e| {

@@ -2,10 +2,10 @@
 
 use rmpv::Value;
 
-/// Where the fields of a record stand.
+/// The positions of a record's fields.
 pub type Fields = &'static [(&'static str, usize, Option<usize>)];
 
-/// The stored record with one of its fields replaced, and what the field was.
+/// The stored record with one field replaced, and the old value of the field.
 pub fn replaced(fields: Fields, record: &[u8], field: &str, value: Value) -> (Vec<u8>, Value) {
     let (_, at, within) = fields.iter().find(|(name, ..)| *name == field).expect("the record has this field");
     let mut array = rmpv::decode::read_value(&mut &*record).expect("a stored record is msgpack");
@@ -23,7 +23,7 @@ pub fn replaced(fields: Fields, record: &[u8], field: &str, value: Value) -> (Ve
     (bytes, was)
 }
 
-/// Bytes stay in the str family, the only one a store's interpreter reads.
+/// Bytes are written in the str family, the only one that a store's interpreter reads.
 fn write(out: &mut Vec<u8>, value: &Value) {
     match value {
         Value::Array(items) => {

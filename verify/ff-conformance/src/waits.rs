@@ -1,4 +1,4 @@
-//! The everyday calls of a test about waiting: open a waitpoint, suspend, signal, look.
+//! Calls for tests of waits: open a waitpoint, suspend, signal, read.
 
 use ff_core::condition::Condition;
 use ff_core::types::{ExecutionId, SignalId, SuspensionId, WaitpointId};
@@ -14,12 +14,12 @@ use sha2::{Digest, Sha256};
 use crate::harness::Store;
 use crate::work::Fenced;
 
-/// The digest of the token that a test calls by this name.
+/// The digest of a test's token with this name.
 pub fn token(name: &str) -> String {
     hex::encode(Sha256::digest(name))
 }
 
-/// A condition as the library takes it.
+/// A condition in the form of the library.
 pub fn nodes(condition: &Condition) -> Vec<ConditionNode> {
     let node = |node: ff_core::condition::Node| ConditionNode {
         parent: node.parent.map(|place| place as i64),
@@ -32,18 +32,18 @@ pub fn nodes(condition: &Condition) -> Vec<ConditionNode> {
     condition.flatten().into_iter().map(node).collect()
 }
 
-/// A condition written as JSON, as the library takes it.
+/// A condition from JSON, in the form of the library.
 pub fn condition(json: &str) -> Vec<ConditionNode> {
     nodes(&serde_json::from_str(json).unwrap_or_else(|error| panic!("{json}: {error}")))
 }
 
 impl Store {
-    /// A waitpoint with one token, which is called by the waitpoint's key.
+    /// A waitpoint with one token, named by the waitpoint's key.
     pub fn waitpoint(&self, key: &str) -> NewWaitpoint {
         NewWaitpoint::new(self.waitpoint_id(), key.into(), vec![Token::new(token(key))])
     }
 
-    /// A waitpoint with one token for each approver, called `key/label`.
+    /// A waitpoint with one token for each approver, named `key/label`.
     pub fn approvals(&self, key: &str, approvers: &[&str]) -> NewWaitpoint {
         let token = |label: &&str| Token {
             approver: Some((*label).to_owned()),
@@ -64,7 +64,7 @@ impl Store {
         assert!(matches!(reply, Ok(CreateWaitpointReply::Created { replayed: false, .. })), "not created: {reply:?}");
     }
 
-    /// A suspend that waits for any signal, without a timeout; tests change what they care about.
+    /// A suspend that waits for any signal, without a timeout. Tests change the fields they need.
     pub fn suspend_call(&self, task: &Task, waitpoints: &[&NewWaitpoint]) -> SuspendExecution {
         SuspendExecution::new(
             Vec::new(),
@@ -77,7 +77,7 @@ impl Store {
         )
     }
 
-    /// Makes this suspend, which must set the attempt aside.
+    /// Makes this suspend, which must suspend the attempt.
     pub async fn suspend_with(&self, call: &SuspendExecution) {
         let reply = self.ask(call).await;
         assert!(
@@ -86,12 +86,12 @@ impl Store {
         );
     }
 
-    /// Suspends a task at these waitpoints until any signal.
+    /// Suspends a task at these waitpoints until any signal arrives.
     pub async fn suspend(&self, task: &Task, waitpoints: &[&NewWaitpoint]) {
         self.suspend_with(&self.suspend_call(task, waitpoints)).await;
     }
 
-    /// Starts one and suspends it at a waitpoint `door`.
+    /// Starts an execution and suspends it at a waitpoint `door`.
     pub async fn start_suspended(&self) -> (Task, NewWaitpoint) {
         let (task, door) = (self.start("mail", "w1").await, self.waitpoint("door"));
         self.suspend(&task, &[&door]).await;
@@ -104,7 +104,7 @@ impl Store {
         DeliverSignal::new(id, name.into(), signal_id, waitpoint.tokens[0].digest.clone(), waitpoint.waitpoint_id)
     }
 
-    /// A fresh signal of one approver.
+    /// A fresh signal from one approver.
     pub fn answer_call(&self, id: ExecutionId, waitpoint: &NewWaitpoint, approver: &str, name: &str) -> DeliverSignal {
         let own = waitpoint.tokens.iter().find(|token| token.approver.as_deref() == Some(approver));
         let token_digest = own.expect("an approver of the waitpoint").digest.clone();
@@ -121,7 +121,7 @@ impl Store {
         self.ask(&self.signal_call(id, waitpoint, name)).await
     }
 
-    /// Delivers a signal that must let the execution go on.
+    /// Delivers a signal that must resume the execution.
     pub async fn wake(&self, id: ExecutionId, waitpoint: &NewWaitpoint, name: &str) {
         let reply = self.signal(id, waitpoint, name).await;
         assert!(matches!(reply, Ok(DeliverSignalReply::TriggeredResume { .. })), "not resumed: {reply:?}");
@@ -141,14 +141,14 @@ impl Store {
         }
     }
 
-    /// One waitpoint that exists.
+    /// One waitpoint, which must exist.
     pub async fn look(&self, waitpoint: &NewWaitpoint) -> Waitpoint {
         let DescribeWaitpointReply::Found { waitpoint } =
             self.ask(&DescribeWaitpoint { waitpoint_id: waitpoint.waitpoint_id }).await.expect("a waitpoint");
         waitpoint
     }
 
-    /// The waitpoints an execution has, closed ones first.
+    /// The waitpoints of an execution, closed ones first.
     pub async fn waitpoints_of(&self, execution_id: ExecutionId) -> Vec<Waitpoint> {
         let ExecutionWaitpointsReply::Found { waitpoints } =
             self.ask(&ExecutionWaitpoints { execution_id }).await.expect("an execution");

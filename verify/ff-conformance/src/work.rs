@@ -1,4 +1,4 @@
-//! The everyday calls of a test: submit, claim, look.
+//! The most common calls of tests: submit, claim, read.
 
 use ff_core::types::{AttemptId, ExecutionId, LeaseId};
 use ff_script::generated::{
@@ -13,20 +13,20 @@ use uuid::Uuid;
 
 use crate::harness::Store;
 
-/// The namespace tests use unless they say otherwise.
+/// The default namespace of tests.
 pub const NAMESPACE: &str = "default";
-/// The lane tests use unless they say otherwise.
+/// The default lane of tests.
 pub const LANE: &str = "default";
-/// The partition in which [`Store::submission`] puts executions, so that order and capacity show.
+/// The partition in which [`Store::submission`] puts executions, so that order and capacity are visible.
 pub const HOME: Route = Route::Execution(0);
-/// A lease long enough for every test that does not care.
+/// A lease long enough for every test that does not test leases.
 pub const LEASE_MS: i64 = 30_000;
-/// A point of priority outweighs every age.
+/// One point of priority outweighs any age.
 pub const STRICT: i64 = 1_000_000_000_000;
 
 /// Proof of a task's lease.
 pub trait Fenced {
-    /// The fence every write of this task's worker carries.
+    /// The fence that this task's worker sends with every write.
     fn fence(&self) -> Fence;
 }
 
@@ -36,12 +36,12 @@ impl Fenced for Task {
     }
 }
 
-/// A lane that is active, strict and first in, first out.
+/// A lane that is active, strict, and first in, first out.
 pub fn plain_lane() -> LaneDefinition {
     LaneDefinition::new(LaneState::Active, STRICT, Fairness::Fifo, 1)
 }
 
-/// A digest that differs when the text does.
+/// A digest of the text, different for each text.
 pub fn digest(text: &str) -> String {
     hex::encode(&Sha256::digest(text)[..16])
 }
@@ -49,13 +49,13 @@ pub fn digest(text: &str) -> String {
 /// Ids for one lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseIds {
-    /// The attempt it begins.
+    /// The attempt that this lease begins.
     pub attempt_id: AttemptId,
     pub lease_id: LeaseId,
 }
 
 impl Store {
-    /// A fresh UUID with this partition seed; two stores mint the same ones in the same order.
+    /// A fresh UUID with this partition seed. Two stores create the same ones in the same order.
     pub fn uuid(&self, seed: u16) -> Uuid {
         let number = self.next_number().to_be_bytes();
         let mut bytes = [0_u8; 16];
@@ -72,12 +72,12 @@ impl Store {
         ExecutionId::from_uuid(self.uuid(0))
     }
 
-    /// A submission of this kind to the default lane, in partition 0, with nothing else said.
+    /// A plain submission of this kind to the default lane, in partition 0.
     pub fn submission(&self, kind: &str) -> Submission {
         Submission::new(self.execution_id(), NAMESPACE.into(), LANE.into(), kind.into(), digest(kind))
     }
 
-    /// Where an execution lives.
+    /// The partition of an execution.
     pub fn route_of(&self, id: ExecutionId) -> Route {
         self.client().route_of(&id)
     }
@@ -87,18 +87,18 @@ impl Store {
         self.call(HOME, call).await
     }
 
-    /// Runs one function many times in one list on the first partition.
+    /// Runs one function many times, in one list on the first partition.
     pub async fn ask_all<C: Call + Clone>(&self, calls: &[C]) -> Vec<Result<C::Reply, Error>> {
         let calls: Vec<_> = calls.iter().map(|call| (HOME, call.clone())).collect();
         self.client().call_all(&calls).await
     }
 
-    /// What a user calls the state of an execution.
+    /// The state of an execution as users see it.
     pub async fn state(&self, id: ExecutionId) -> PublicState {
         self.describe(id).await.state
     }
 
-    /// Gives every partition this definition of a lane, whatever it had.
+    /// Sets this definition of a lane in every partition.
     pub async fn install_lane(&self, namespace: &str, lane: &str, definition: LaneDefinition) {
         let version = self.next_number() as i64;
         let entry = LaneEntry { namespace: namespace.into(), lane: lane.into(), version, definition };
@@ -108,18 +108,18 @@ impl Store {
         }
     }
 
-    /// Gives every partition the default lane as it is by default.
+    /// Sets the default definition of the default lane in every partition.
     pub async fn install_default_lane(&self) {
         self.install_lane(NAMESPACE, LANE, plain_lane()).await;
     }
 
-    /// Submits where the id says and answers what the library does.
+    /// Submits to the partition of the id, and returns the library's reply.
     pub async fn try_submit(&self, submission: Submission) -> Result<SubmitExecutionReply, Error> {
         let route = self.route_of(submission.execution_id);
         self.call(route, &SubmitExecution { submission }).await
     }
 
-    /// Submits something that must be accepted as new.
+    /// Submits an execution that must be accepted as new.
     pub async fn submit(&self, submission: Submission) -> ExecutionId {
         match self.try_submit(submission).await {
             Ok(SubmitExecutionReply::Created { execution_id, .. }) => execution_id,
@@ -132,7 +132,7 @@ impl Store {
         self.submit(self.submission(kind)).await
     }
 
-    /// A claim of the default lane; tests change what they care about.
+    /// A claim of the default lane. Tests change the fields they need.
     pub fn claim_call(&self, worker: &str, max: i64) -> ClaimExecutions {
         ClaimExecutions {
             namespace: NAMESPACE.into(),
@@ -147,7 +147,7 @@ impl Store {
         }
     }
 
-    /// The ids of the leases that a new request may take: they begin alike.
+    /// Ids for the leases of a new request. They have a common prefix.
     pub fn request(&self, max: i64) -> Vec<LeaseId> {
         let base = self.uuid(0).as_u128() & !0xff;
         (0..max)
@@ -160,7 +160,7 @@ impl Store {
         LeaseIds { attempt_id: AttemptId::from_uuid(self.uuid(0)), lease_id: LeaseId::from_uuid(self.uuid(0)) }
     }
 
-    /// Claims up to `max` of the default lane in partition 0 for a worker without capabilities.
+    /// Claims up to `max` executions of the default lane in partition 0, for a worker without capabilities.
     pub async fn claim(&self, worker: &str, max: i64) -> Vec<Task> {
         self.claim_with(HOME, &self.claim_call(worker, max)).await
     }
@@ -172,7 +172,7 @@ impl Store {
         self.claim_with(HOME, &call).await
     }
 
-    /// Makes this claim, which must not be a repetition and not hit a paused lane.
+    /// Makes this claim, which must not be a repetition or meet a paused lane.
     pub async fn claim_with(&self, route: Route, call: &ClaimExecutions) -> Vec<Task> {
         match self.call(route, call).await {
             Ok(ClaimExecutionsReply::Claimed { tasks, .. }) => tasks,
@@ -180,14 +180,14 @@ impl Store {
         }
     }
 
-    /// Claims exactly one.
+    /// Claims exactly one execution.
     pub async fn claim_one(&self, worker: &str) -> Task {
         let mut tasks = self.claim(worker, 1).await;
         assert_eq!(tasks.len(), 1, "nothing to claim");
         tasks.remove(0)
     }
 
-    /// Submits one of this kind and claims it.
+    /// Submits an execution of this kind and claims it.
     pub async fn start(&self, kind: &str, worker: &str) -> Task {
         let id = self.submit_kind(kind).await;
         let task = self.claim_one(worker).await;
@@ -195,7 +195,7 @@ impl Store {
         task
     }
 
-    /// Submits this and claims it.
+    /// Submits this execution and claims it.
     pub async fn start_with(&self, submission: Submission, worker: &str) -> Task {
         let id = self.submit(submission).await;
         let task = self.claim_one(worker).await;
@@ -210,14 +210,14 @@ impl Store {
         assert_eq!(reply, Ok(CompleteExecutionReply::Completed));
     }
 
-    /// Fails a task in a category, with a draw of one half.
+    /// Fails a task with a category; the jitter draw is one half.
     pub async fn fail(&self, task: &Task, category: &str) -> FailExecutionReply {
         let call =
             FailExecution::new(category.into(), 500, task.execution_id, task.fence(), format!("{category} happened"));
         self.call(self.route_of(task.execution_id), &call).await.expect("the failure is taken")
     }
 
-    /// Lets the lease of a task run out and claims the execution again.
+    /// Lets the lease of a task expire, and claims the execution again.
     pub async fn lose_and_reclaim(&self, task: &Task, worker: &str) -> Task {
         self.go_to(self.describe(task.execution_id).await.lease.expect("a lease").expires_at);
         self.fire_all().await;
@@ -226,12 +226,12 @@ impl Store {
         again
     }
 
-    /// Everything the store knows about an execution that exists.
+    /// The full state of an execution, which must exist.
     pub async fn describe(&self, id: ExecutionId) -> Execution {
         self.find(id).await.unwrap_or_else(|error| panic!("{id}: {error}"))
     }
 
-    /// Everything the store knows about an execution.
+    /// The full state of an execution.
     pub async fn find(&self, execution_id: ExecutionId) -> Result<Execution, Error> {
         let DescribeExecutionReply::Found { execution } =
             self.call(self.route_of(execution_id), &DescribeExecution { execution_id }).await?;

@@ -44,7 +44,7 @@ async fn stateless(_: Data<u128>) -> HandlerResult {
     Ok(None)
 }
 
-/// Submits something that is tried once.
+/// Submits an execution that is tried only once.
 async fn submit_once(reach: &Reach, kind: &str, input: &[u8]) -> anyhow::Result<ExecutionId> {
     let mut new = NewExecution::new("default", LANE, kind);
     new.fields.input = Some(input.to_vec().into());

@@ -1,6 +1,7 @@
-//! A program as a user writes it: only names and shapes the SDK promises, unchanged on every transport.
+//! A program as a user writes it. It uses only names and shapes that the SDK promises, unchanged on every transport.
 //!
-//! It compiles, or a promise is broken; it runs to its end, or one is not kept. Nothing here may reach behind the public surface.
+//! If it does not compile, a promise is broken; if it does not run to its end, one is not kept. It uses the public
+//! surface only.
 
 mod claims;
 mod flows;
@@ -13,15 +14,14 @@ use std::time::Duration;
 use ff_core::types::{ExecutionId, LaneId, WorkerInstanceId};
 use ff_sdk::{ClaimedTask, FlowFabricAdminClient, FlowFabricWorker, NewExecution, WorkerConfig};
 
-/// The lane everything happens in.
+/// The lane of the whole program.
 pub const LANE: &str = "contract";
 pub(crate) const SOON: Duration = Duration::from_secs(120);
 
-/// An engine as a worker and an operator reach it.
+/// How a worker and an operator reach an engine.
 pub struct Reach {
-    /// The settings of a worker; each part of the program gives it an instance id of its own.
+    /// The settings of a worker. Each part of the program uses its own instance id.
     pub config: WorkerConfig,
-    /// The operator.
     pub admin: FlowFabricAdminClient,
 }
 
@@ -45,7 +45,7 @@ impl Reach {
     }
 }
 
-/// The next task, which must be there.
+/// The next task, which must exist.
 pub(crate) async fn next(worker: &FlowFabricWorker) -> anyhow::Result<ClaimedTask> {
     let until = tokio::time::Instant::now() + SOON;
     loop {

@@ -1,4 +1,4 @@
-//! Ids, settings and what is refused at connect.
+//! Ids, settings, and what fails at connect.
 
 use anyhow::ensure;
 use ff_core::types::{

@@ -1,4 +1,4 @@
-//! A claimed task: what it shows, and every way to end it.
+//! A claimed task: its content, and every way to end it.
 
 use std::collections::HashMap;
 

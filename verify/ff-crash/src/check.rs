@@ -1,4 +1,4 @@
-//! Holds a store against a journal: what was answered is true, nothing happened twice, no invariant is broken.
+//! Compares a store with a journal: what was acknowledged is true, nothing happened twice, and no invariant is broken.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -16,22 +16,22 @@ use crate::load::{Load, input_of, result_of};
 
 const AT_ONCE: usize = 16;
 
-/// What was answered to anyone, so far.
+/// Everything acknowledged so far, to any caller.
 #[derive(Default)]
 pub struct History {
     submitted: BTreeSet<ExecutionId>,
     cancelled: BTreeSet<ExecutionId>,
-    /// Epoch of each attempt that was claimed.
+    /// Epoch of each claimed attempt.
     claimed: BTreeMap<ExecutionId, BTreeMap<i64, i64>>,
     completed: BTreeMap<ExecutionId, i64>,
-    /// Answers about a lease that had ended.
+    /// Number of refusals because a lease had ended.
     pub refused: usize,
-    /// Touched since the last check.
+    /// Executions touched since the last check.
     fresh: BTreeSet<ExecutionId>,
 }
 
 impl History {
-    /// Takes in what a journal says since the last look; two answers that contradict each other are an error.
+    /// Reads the new entries of a journal. Two contradicting entries are an error.
     pub fn read(&mut self, reader: &mut Reader) -> Result<()> {
         for entry in reader.fresh()? {
             match entry {
@@ -73,19 +73,19 @@ impl History {
         Ok(())
     }
 
-    /// How many submissions, claims and completions were answered.
+    /// The numbers of acknowledged submissions, claims and completions.
     #[must_use]
     pub fn counts(&self) -> (usize, usize, usize) {
         (self.submitted.len(), self.claimed.values().map(BTreeMap::len).sum(), self.completed.len())
     }
 
-    /// Looks at everything answered since the last check.
+    /// Checks everything acknowledged since the last check.
     pub async fn check_fresh(&mut self, operations: &Operations) -> Result<()> {
         let fresh: Vec<ExecutionId> = std::mem::take(&mut self.fresh).into_iter().collect();
         self.check(operations, &fresh).await
     }
 
-    /// Looks at everything that was ever answered.
+    /// Checks everything ever acknowledged.
     pub async fn check_all(&self, operations: &Operations) -> Result<()> {
         let all: Vec<ExecutionId> =
             self.submitted.iter().chain(self.completed.keys()).copied().collect::<BTreeSet<_>>().into_iter().collect();
@@ -139,8 +139,8 @@ impl History {
         Ok(())
     }
 
-    /// Lets workers finish what is left and looks at everything: each accepted submission has one outcome, and its events
-    /// tell one story. Some of what is left must end, again and again; only a hang takes longer than the limit.
+    /// Lets workers finish the rest, and checks everything: each accepted submission has one outcome, and its events
+    /// are consistent. The remaining work must keep decreasing; only a hang reaches the time limit.
     pub async fn settle(&mut self, load: &Load, readers: &mut [&mut Reader], operations: &Operations) -> Result<()> {
         let limit = Duration::from_secs(180);
         let stop = CancellationToken::new();
@@ -171,7 +171,7 @@ impl History {
         self.check_events(operations).await
     }
 
-    /// One submission, one end, and as many starts as attempts in the events of each execution.
+    /// Each execution has one submission and one end in its events, and as many starts as attempts.
     async fn check_events(&self, operations: &Operations) -> Result<()> {
         let mut stories: BTreeMap<ExecutionId, BTreeMap<String, usize>> = BTreeMap::new();
         for route in operations.client().execution_routes() {
@@ -203,7 +203,7 @@ impl History {
     }
 }
 
-/// An error with every broken invariant of the store.
+/// Fails with every broken invariant of the store.
 pub async fn clean(operations: &Operations) -> Result<()> {
     let report = Fsck::run(operations.client(), false).await?;
     let mut lines: Vec<String> = report

@@ -1,4 +1,4 @@
-//! What a process was answered, one line each, in a file that survives the process.
+//! The acknowledgements a process got, one per line, in a file that survives the process.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -8,40 +8,36 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::{Context, Result, bail};
 use ff_core::types::ExecutionId;
 
-/// One answer.
+/// One acknowledgement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
     /// A submission was accepted.
     Submitted(ExecutionId),
     /// A worker got a lease.
     Claimed {
-        /// What it got.
         id: ExecutionId,
         attempt: i64,
-        /// The fence's number.
+        /// The epoch of the fence.
         epoch: i64,
     },
     /// A completion was accepted; the result names the epoch.
     Completed {
-        /// What was completed.
         id: ExecutionId,
-        /// By which lease.
+        /// The epoch of the completing lease.
         epoch: i64,
     },
     /// A cancel was accepted.
     Cancelled(ExecutionId),
     /// A write of a lease was refused, with the code.
     Refused {
-        /// What it was about.
         id: ExecutionId,
-        /// By which lease.
+        /// The epoch of the lease.
         epoch: i64,
-        /// Why.
         code: String,
     },
-    /// Something that must not happen to any caller, in words.
+    /// A description of something that must not happen to any caller.
     Broken(String),
-    /// Something a test waits for.
+    /// A note that a test waits for.
     Note(String),
 }
 
@@ -75,21 +71,21 @@ impl Entry {
     }
 }
 
-/// A journal this process appends to.
+/// A journal to which this process appends.
 #[derive(Clone)]
 pub struct Journal {
     file: Arc<Mutex<File>>,
 }
 
 impl Journal {
-    /// Goes on with the journal at this path.
+    /// Opens the journal at this path and appends to it.
     pub fn append(path: &Path) -> Result<Journal> {
         let file = OpenOptions::new().create(true).append(true).open(path);
         let file = file.with_context(|| format!("cannot open the journal {}", path.display()))?;
         Ok(Journal { file: Arc::new(Mutex::new(file)) })
     }
 
-    /// Writes one entry; a killed process keeps what this has returned from.
+    /// Writes one entry. A killed process keeps every entry for which this call has returned.
     pub fn write(&self, entry: &Entry) {
         let line = entry.line() + "\n";
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
@@ -104,13 +100,13 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// From the beginning.
+    /// Reads from the beginning.
     #[must_use]
     pub fn new(path: &Path) -> Reader {
         Reader { path: path.to_owned(), read: 0 }
     }
 
-    /// The entries written since the last look; a line without its end is left for later.
+    /// The entries written since the last call. An incomplete line is left for later.
     pub fn fresh(&mut self) -> Result<Vec<Entry>> {
         let bytes = match std::fs::read(&self.path) {
             Ok(bytes) => bytes,
@@ -123,7 +119,8 @@ impl Reader {
         std::str::from_utf8(&fresh[..end])?.lines().map(Entry::parse).collect()
     }
 
-    /// What a killed writer left of its last line is no answer to anyone: the next writer starts on a line of its own.
+    /// Discards the incomplete last line of a killed writer, which was no acknowledgement. The next writer starts on a
+    /// new line.
     pub fn forget_torn_line(&mut self) -> Result<()> {
         if self.path.exists() {
             let file = OpenOptions::new().write(true).open(&self.path)?;

@@ -1,4 +1,4 @@
-//! Submitters and workers that do what real ones do, and journal every answer.
+//! Submitters and workers that behave like real ones, and journal every acknowledgement.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,12 +18,11 @@ use uuid::Uuid;
 
 use crate::journal::{Entry, Journal};
 
-/// The lease every worker asks for.
+/// The lease that every worker requests.
 pub const LEASE_MS: i64 = 1_000;
-/// Work that has not ended yet; beyond it submitters wait.
+/// Executions that may be open; above it, submitters wait.
 const OPEN_MAX: i64 = 300;
 
-/// A load on one store.
 #[derive(Clone)]
 pub struct Load {
     operations: Operations,
@@ -33,7 +32,7 @@ pub struct Load {
     open: Arc<AtomicI64>,
 }
 
-/// What a submitted execution carries, so that bytes in can be compared with bytes out.
+/// The input of an execution, so that input and output bytes can be compared.
 #[must_use]
 pub fn input_of(id: ExecutionId) -> Vec<u8> {
     let mut input = id.to_string().into_bytes();
@@ -55,13 +54,13 @@ pub fn result_of(id: ExecutionId, epoch: i64) -> Vec<u8> {
 }
 
 impl Load {
-    /// A load under a name of its own, with a pause between the steps of each actor.
+    /// A load with its own name, and a pause between the steps of each actor.
     #[must_use]
     pub fn new(operations: Operations, journal: Journal, name: &str, pause: Duration) -> Load {
         Load { operations, journal, name: name.to_owned(), pause, open: Arc::default() }
     }
 
-    /// Two submitters and three workers until `stop`; they end between two calls.
+    /// Runs two submitters and three workers until `stop`. They end between two calls.
     pub fn start(&self, stop: &CancellationToken) -> JoinSet<()> {
         let mut tasks = JoinSet::new();
         for _ in 0..2 {
@@ -75,7 +74,7 @@ impl Load {
         tasks
     }
 
-    /// Workers that only complete, until `stop`: what is left comes to its end.
+    /// Runs workers that only complete, until `stop`, so that the remaining work ends.
     pub fn finish(&self, stop: &CancellationToken) -> JoinSet<()> {
         let mut tasks = JoinSet::new();
         for n in 10..14 {
@@ -150,7 +149,7 @@ impl Load {
                 self.open.fetch_add(1, Ordering::Relaxed);
                 self.journal.write(&Entry::Submitted(execution_id));
             }
-            // The first sending arrived and its answer did not.
+            // The first request arrived, but its reply did not.
             Ok(SubmitExecutionReply::Duplicate { execution_id, .. }) => {
                 self.journal.write(&Entry::Submitted(execution_id))
             }
@@ -219,12 +218,12 @@ impl Load {
                     self.refused(id, &fence, "yield", &error);
                 }
             }
-            // Walks away: the lease runs out.
+            // Abandons the task: the lease expires.
             _ => {}
         }
     }
 
-    /// Completes, and asks again after a lost reply: the same lease gets the same answer.
+    /// Completes, and repeats the call after a lost reply: the same lease gets the same reply.
     async fn complete(&self, id: ExecutionId, fence: Fence) {
         let epoch = fence.lease_epoch;
         for _ in 0..5 {
@@ -257,7 +256,7 @@ impl Load {
         self.judge(what, error);
     }
 
-    /// A store that cannot be reached is what these tests are about; anything else is a defect.
+    /// An unreachable store is expected in these tests. Anything else is a defect.
     fn judge(&self, what: &str, error: &Error) {
         match error {
             Error::Host(HostError::Unavailable { .. } | HostError::Closed) => {}

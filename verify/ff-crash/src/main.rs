@@ -1,8 +1,8 @@
-//! The process that tests kill, stop or feed damaged files.
+//! The process that tests kill or stop, or start on damaged files.
 //!
 //! `embedded DIRECTORY JOURNAL`: an engine and a load on an embedded store, until killed.
 //! `worker URL JOURNAL INSTANCE GO`: claims one execution, waits until the file GO exists, and completes it.
-//! `probe DIRECTORY`: opens a store that may be damaged and reads and writes all over it.
+//! `probe DIRECTORY`: opens a store that may be damaged, and reads and writes everywhere in it.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -84,7 +84,7 @@ async fn worker(url: &str, journal: &Path, instance: String, go: &Path) -> Resul
     Ok(())
 }
 
-/// Says what it found: `sound`, findings, or the first error.
+/// Returns what it found: `sound`, findings, or the first error.
 async fn probe(directory: &Path) -> Result<String> {
     let host = open::embedded(directory)?;
     let tool = open::tool(host.clone()).await?;

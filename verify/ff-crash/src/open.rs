@@ -1,4 +1,4 @@
-//! Opens stores the way the tests need them.
+//! Opens stores in the way the tests need.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use ff_backend_valkey::ValkeyHost;
 use ff_engine::{Engine, EngineOptions};
 use ff_script::{Host, Library};
 
-/// An embedded store with the shipped library, every answer on disk.
+/// An embedded store with the shipped library, which flushes before every reply.
 pub fn embedded(directory: &Path) -> Result<Arc<Embedded>> {
     let mut options = ff_backend_embedded::Options::new(directory, Library::shipped().text);
     options.durability = Durability::Fsync;
@@ -23,7 +23,7 @@ pub async fn valkey(url: &str, durability: Option<ff_backend_valkey::Durability>
     Ok(Arc::new(ValkeyHost::connect(options).await?))
 }
 
-/// How the engines of these tests are started: few partitions, whatever the host.
+/// The engine options of these tests: few partitions on every host.
 fn options(background: bool) -> EngineOptions {
     EngineOptions { background, ..EngineOptions::default() }
 }
@@ -33,7 +33,7 @@ pub async fn engine(host: Arc<dyn Host>) -> Result<Engine> {
     Ok(Engine::start(host, options(true)).await?)
 }
 
-/// Operations only.
+/// An engine for operations only.
 pub async fn tool(host: Arc<dyn Host>) -> Result<Engine> {
     Ok(Engine::start(host, options(false)).await?)
 }

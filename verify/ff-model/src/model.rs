@@ -1,7 +1,7 @@
-//! A plain reference model of one partition: what the specification says a call answers and leaves behind.
+//! A plain reference model of one partition: the specified reply and effect of every call.
 //!
-//! Nothing here knows keys, indexes or plans. An execution is a sum type, a lane is a struct, and everything that can be
-//! derived (order of work, timers, which requirement sets have work) is derived on the spot.
+//! The model has no keys, indexes or plans. An execution is a sum type, and a lane is a struct. Everything derivable is
+//! computed when it is needed: order of work, timers, which requirement sets have work.
 
 mod claim;
 mod due;
@@ -29,15 +29,15 @@ pub use lane::Lane;
 
 use execution::Block;
 
-/// Why a call was refused.
+/// Why a call fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     pub code: String,
-    /// What there is to say about it.
+    /// The facts of the refusal.
     pub detail: BTreeMap<String, String>,
 }
 
-/// What a call answers.
+/// The reply of a call.
 pub type Answer<T> = Result<T, Refusal>;
 
 /// One partition.
@@ -47,12 +47,12 @@ pub struct Model {
     pub now: i64,
     /// Every execution that is not retired.
     pub executions: BTreeMap<ExecutionId, Execution>,
-    /// The lanes this partition has a copy of, by `namespace/lane`.
+    /// The lanes that this partition has a copy of, by `namespace/lane`.
     pub lanes: BTreeMap<String, Lane>,
     keys: BTreeMap<(String, String), Key>,
 }
 
-/// What an idempotency key stands for.
+/// The execution behind an idempotency key.
 #[derive(Clone, Debug)]
 struct Key {
     execution_id: ExecutionId,
@@ -60,14 +60,14 @@ struct Key {
     until: i64,
 }
 
-/// Something with a wake-up.
+/// A record with a wake-up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Timer {
     Execution(ExecutionId),
     Key(String, String),
 }
 
-/// A refusal; a detail that is absent is left out.
+/// A refusal. Absent details are left out.
 fn refused(code: &str, detail: &[(&str, Option<String>)]) -> Refusal {
     let detail = detail.iter().filter_map(|(name, value)| Some(((*name).to_owned(), value.clone()?))).collect();
     Refusal { code: code.to_owned(), detail }
@@ -95,7 +95,7 @@ impl Model {
         self.lanes.get(&execution.path())
     }
 
-    /// Changes one execution and what follows from it: its time of change, and the queues it left.
+    /// Changes one execution, and applies the consequences: its time of change, and the queues it left.
     fn edit<R>(&mut self, id: ExecutionId, change: impl FnOnce(&mut Execution) -> R) -> R {
         let now = self.now;
         let execution = self.executions.get_mut(&id).expect("whoever edits has found it");
@@ -109,7 +109,7 @@ impl Model {
         outcome
     }
 
-    /// A requirement set without work is forgotten, unless it is known that nobody covers it.
+    /// Drops a requirement set without work, unless it is known to be uncovered.
     fn forget_if_empty(&mut self, path: &str, queue: &str) {
         if self.queue_is_empty(path, queue)
             && let Some(lane) = self.lanes.get_mut(path)
@@ -123,7 +123,7 @@ impl Model {
         !self.executions.values().any(|e| e.is_queued() && e.path() == path && queue_of(e) == queue)
     }
 
-    /// Removes an ended execution and what only it stood for.
+    /// Removes an ended execution and everything that belongs to it alone.
     fn retire(&mut self, id: ExecutionId) {
         let execution = self.executions.remove(&id).expect("whoever retires has found it");
         if let Some(lane) = self.lanes.get_mut(&execution.path()) {
@@ -131,7 +131,7 @@ impl Model {
         }
     }
 
-    /// Clears whatever held a waiting execution back and decides its place anew.
+    /// Removes what blocked a waiting execution, and decides its state anew.
     fn settle(&mut self, id: ExecutionId) {
         let now = self.now;
         let execution = &self.executions[&id];
@@ -147,7 +147,7 @@ impl Model {
         });
     }
 
-    /// Eligible work of some queues, best first.
+    /// Eligible work of these queues, best first.
     fn eligible(&self, path: &str, queues: &BTreeSet<String>) -> Vec<ExecutionId> {
         let mut found: Vec<&Execution> = self
             .executions
@@ -158,7 +158,8 @@ impl Model {
         found.into_iter().map(|e| e.id).collect()
     }
 
-    /// The queues of a lane that have work or are known to be uncovered, with what they require and whether they need admission.
+    /// The queues of a lane that have work or are known to be uncovered. Each has its requirements, and whether it
+    /// needs admission.
     fn queues(&self, path: &str) -> BTreeMap<String, (Vec<String>, bool)> {
         let known = self.lanes.get(path).into_iter().flat_map(|lane| &lane.uncovered);
         let known = known.map(|(name, u)| (name.clone(), (u.requires.clone(), u.admission)));
@@ -180,13 +181,13 @@ impl Model {
         all.into_iter().map(|(at, _, timer)| (at, timer)).collect()
     }
 
-    /// When the next thing is due.
+    /// When the next timer is due.
     pub fn next_wake_up(&self) -> Option<i64> {
         self.timers().first().map(|(at, _)| *at)
     }
 }
 
-/// The queue an execution's requirements put it in.
+/// The queue of an execution, from its requirements.
 fn queue_of(execution: &Execution) -> String {
     lane::queue_name(&execution.said.requires, execution.needs_admission())
 }

@@ -1,4 +1,4 @@
-//! The calls the model knows: each can be sent to a host and answered by the model, and both answers compared.
+//! The calls the model knows. Each can be sent to a host and to the model, and the replies are compared.
 
 use ff_script::generated as g;
 use ff_script::wire::{DecodeError, Reader, Wire};
@@ -11,9 +11,9 @@ use crate::model::{Answer, Model, Refusal};
 pub struct Disagreement {
     /// The function that was called.
     pub function: &'static str,
-    /// What the library answered.
+    /// The reply of the library.
     pub library: String,
-    /// What the model answers.
+    /// The reply of the model.
     pub model: String,
 }
 
@@ -23,7 +23,7 @@ impl std::fmt::Display for Disagreement {
     }
 }
 
-/// A typed answer from the raw reply.
+/// A typed reply from the raw bytes.
 pub fn read_answer<C: Call>(bytes: &[u8]) -> Result<Answer<C::Reply>, DecodeError> {
     let mut input = Reader::new(bytes);
     if input.boolean().is_ok() {
@@ -57,10 +57,9 @@ fn invocation<C: Call>(call: &C, route: Route, now_ms: i64) -> Invocation {
 
 macro_rules! ops {
     ( $( $variant:ident => $method:ident, )+ ) => {
-        /// One call.
         #[derive(Clone, Debug)]
         #[expect(clippy::large_enum_variant, reason = "a few thousand at a time; a box each would only cost")]
-        pub enum Op { $( #[doc = concat!("Answered by `Model::", stringify!($method), "`.")] $variant(g::$variant), )+ }
+        pub enum Op { $( #[doc = concat!("Implemented by `Model::", stringify!($method), "`.")] $variant(g::$variant), )+ }
 
         $( impl From<g::$variant> for Op {
             fn from(call: g::$variant) -> Op {
@@ -69,7 +68,7 @@ macro_rules! ops {
         } )+
 
         impl Op {
-            /// Every function the model answers.
+            /// Every function in the model.
             pub const FUNCTIONS: &'static [&'static str] = &[$( <g::$variant as Call>::FUNCTION, )+];
 
             /// The function it calls.
@@ -77,17 +76,17 @@ macro_rules! ops {
                 match self { $( Op::$variant(_) => <g::$variant as Call>::FUNCTION, )+ }
             }
 
-            /// The call as a host takes it.
+            /// The invocation for a host.
             pub fn invocation(&self, route: Route, now_ms: i64) -> Invocation {
                 match self { $( Op::$variant(call) => invocation(call, route, now_ms), )+ }
             }
 
-            /// Lets the model answer the same call and compares; says whether it was accepted.
+            /// Runs the same call on the model and compares. Returns whether it succeeded.
             pub fn check(&self, model: &mut Model, library: &[u8]) -> Result<bool, Disagreement> {
                 match self { $( Op::$variant(call) => compare::<g::$variant>(library, model.$method(call)), )+ }
             }
 
-            /// Lets only the model answer.
+            /// Runs the call on the model only.
             pub fn imagine(&self, model: &mut Model) {
                 match self { $( Op::$variant(call) => { let _ = model.$method(call); } )+ }
             }

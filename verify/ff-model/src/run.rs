@@ -1,4 +1,4 @@
-//! Holds a library against the model: random cases on an embedded store, each replayable from its seed.
+//! Compares a library with the model: random cases on an embedded store, each reproducible from its seed.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -18,38 +18,38 @@ use crate::store::{ROUTE, Store};
 /// The virtual time at which every case starts.
 pub const START_MS: i64 = 1_700_000_000_000;
 
-/// Steps between two looks at everything.
+/// Steps between two full comparisons.
 const LOOK_EVERY: usize = 20;
 
-/// How much to run.
+/// The size of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     /// The seed of the first case; the others follow it.
     pub seed: u64,
     pub cases: u64,
     pub steps: usize,
-    /// How many times a failing case is tried with fewer calls.
+    /// How often a failing case is tried again with fewer calls.
     pub shrink: u32,
 }
 
-/// A call and when it was made.
+/// A call and its time.
 type Told = (i64, Op);
 
-/// What a run did.
+/// The statistics of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     pub cases: u64,
     pub calls: u64,
-    /// Calls that were answered, not refused.
+    /// Calls that succeeded.
     pub accepted: u64,
-    /// How often each function gave each answer: a variant or the code of a refusal.
+    /// How often each function returned each reply: a variant, or the code of a refusal.
     pub answers: BTreeMap<(&'static str, String), u64>,
     /// Frames that were appended.
     pub frames: u64,
 }
 
 impl Report {
-    /// How often the function gave this answer.
+    /// How often the function returned this reply.
     pub fn count(&self, function: &str, answer: &str) -> u64 {
         self.answers.iter().filter(|((f, a), _)| *f == function && a == answer).map(|(_, count)| count).sum()
     }
@@ -64,7 +64,7 @@ impl Report {
         }
     }
 
-    /// Takes down what a call was answered.
+    /// Counts the reply of a call.
     fn note(&mut self, op: &Op, reply: &[u8], accepted: bool) {
         self.calls += 1;
         self.accepted += u64::from(accepted);
@@ -85,11 +85,11 @@ impl Report {
 /// A case that failed.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// The seed that makes the case again.
+    /// The seed that reproduces the case.
     pub seed: u64,
     /// The case within the run, from 0.
     pub case: u64,
-    /// What went wrong, with the shortest list of steps found.
+    /// The failure, with the shortest list of steps found.
     pub story: String,
 }
 
@@ -145,7 +145,7 @@ pub fn case(seed: u64, count: usize) -> Vec<Step> {
     steps(count).new_tree(&mut runner).expect("every step can be made").current()
 }
 
-/// Runs these steps on a fresh store and a fresh model; tells the calls they became.
+/// Runs these steps on a fresh store and a fresh model, and records the resulting calls.
 fn replay(library: &str, steps: &[Step], told: &mut Vec<Told>) -> Result<Report, String> {
     let mut run = Run::new(library)?;
     let mut memory = Memory::default();
@@ -161,7 +161,7 @@ fn replay(library: &str, steps: &[Step], told: &mut Vec<Told>) -> Result<Report,
     Ok(run.report)
 }
 
-/// Makes these calls, and no others, on a fresh store and a fresh model.
+/// Makes exactly these calls on a fresh store and a fresh model.
 fn repeat(library: &str, told: &[Told]) -> Result<(), String> {
     let mut run = Run::new(library)?;
     for (now, op) in told {
@@ -171,7 +171,7 @@ fn repeat(library: &str, told: &[Told]) -> Result<(), String> {
     run.look()
 }
 
-/// Leaves out calls, first many at a time, then one by one, as long as something still goes wrong; tells what is left.
+/// Removes calls, first many at a time, then one by one, as long as the case still fails. Returns the rest.
 fn shorten(library: &str, mut told: Vec<Told>, mut problem: String, tries: u32) -> String {
     let (mut left, mut size) = (tries, told.len() / 2);
     while size > 0 && left > 0 {
@@ -196,7 +196,7 @@ fn shorten(library: &str, mut told: Vec<Told>, mut problem: String, tries: u32) 
     text + &brief(&problem)
 }
 
-/// A store and a model, side by side.
+/// A store and a model in the same state.
 struct Run {
     store: Store,
     model: Model,
@@ -212,8 +212,7 @@ impl Run {
         Ok(run)
     }
 
-    /// Makes one call on both.
-    /// Makes the calls in one list; the model makes them one by one.
+    /// Makes the calls on both: on the store in one list, on the model one by one.
     fn list(&mut self, ops: &[Op]) -> Result<(), String> {
         let invocations = ops.iter().map(|op| op.invocation(ROUTE, self.model.now)).collect();
         for (op, reply) in ops.iter().zip(self.store.send_all(invocations)) {
@@ -224,7 +223,7 @@ impl Run {
         Ok(())
     }
 
-    /// Compares everything: every execution's description, and the store's own invariants.
+    /// Compares everything: the description of every execution, and the invariants of the store.
     fn look(&self) -> Result<(), String> {
         for (id, execution) in &self.model.executions {
             let answer = self.store.call(&DescribeExecution { execution_id: *id }, self.model.now);
@@ -246,7 +245,7 @@ impl Run {
     }
 }
 
-/// Leaves out the fields that say nothing.
+/// Leaves out empty fields.
 fn brief(text: &str) -> String {
     let mut kept: Vec<&str> = Vec::new();
     for part in text.split_inclusive(", ") {
@@ -264,7 +263,7 @@ pub fn setting(name: &str) -> Option<u64> {
     Some(text.parse().unwrap_or_else(|_| panic!("{name}={text} is not a number")))
 }
 
-/// The seed to start from: `FF_SEED`, or the clock.
+/// The first seed: `FF_SEED`, or the clock.
 pub fn seed() -> u64 {
     setting("FF_SEED").unwrap_or_else(|| {
         let clock = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
@@ -272,7 +271,7 @@ pub fn seed() -> u64 {
     })
 }
 
-/// Prints what a run did and how long it took.
+/// Prints the statistics and the duration of a run.
 pub fn print(what: &str, report: &Report, since: Instant) {
     println!(
         "{what}: {} cases, {} calls, {} accepted, {:.1} s",

@@ -1,7 +1,7 @@
-//! Random steps, made by proptest without knowing the state and turned into calls when it is known.
+//! Random steps. proptest creates them without the state, and each becomes a call when the state is known.
 //!
-//! A step says "complete the third running execution with a stale fence"; [`Memory::resolve`] finds out which one that is.
-//! So a shrunk list of steps still makes sense, and most calls hit something.
+//! A step means, for example, "complete the third running execution with a stale fence". [`Memory::resolve`] finds that
+//! execution. So a shrunk list of steps still makes sense, and most calls have an effect.
 
 mod memory;
 mod proposal;
@@ -13,49 +13,49 @@ pub use memory::Memory;
 pub use proposal::Proposal;
 pub use wait::{Opening, Sending, Tree, Waiting, Writing};
 
-/// Waits, then acts.
+/// A wait, followed by an action.
 #[derive(Clone, Debug)]
 pub struct Step {
     pub wait: Wait,
     pub act: Act,
 }
 
-/// How far time moves before a step.
+/// How far the time moves before a step.
 #[derive(Clone, Copy, Debug)]
 pub enum Wait {
     Not,
     Ms(i64),
-    /// To the next thing that is due soon, or one millisecond beside it.
+    /// To the next timer that is due soon, or one millisecond beside it.
     Due(i64),
 }
 
-/// One of the things a description fits, by number; almost every number fits something.
+/// Selects one of the matching things by number. Almost every number matches something.
 #[derive(Clone, Copy, Debug)]
 pub struct Pick(pub u16);
 
-/// Which fence a worker presents.
+/// The fence that a worker presents.
 #[derive(Clone, Copy, Debug)]
 pub enum Proof {
-    /// The last one the execution gave out.
+    /// The latest fence of the execution.
     Current,
-    /// One it gave out before.
+    /// An earlier fence of the execution.
     Old(Pick),
-    /// The current one with one part changed.
+    /// The latest fence with one part changed.
     Wrong(u8),
 }
 
-/// What happens.
+/// The action of a step.
 #[derive(Clone, Debug)]
 pub enum Act {
     Submit(Box<Proposal>),
     SubmitMany(Vec<Proposal>),
-    /// Submits plain work of which some is soon past its time, and stands in front of the rest.
+    /// Submits plain work. Some of it soon expires, and is in front of the rest.
     Rush {
         lane: u8,
         late: usize,
         fit: usize,
     },
-    /// Submits an earlier submission again, maybe with another body.
+    /// Repeats an earlier submission, sometimes with another body.
     Resubmit {
         which: Pick,
         other_body: bool,
@@ -230,7 +230,7 @@ pub enum Act {
         which: Pick,
         sending: Sending,
     },
-    /// Sends an earlier signal again, maybe with something changed.
+    /// Repeats an earlier signal, sometimes with changes.
     SignalAgain {
         which: Pick,
         change: u8,
@@ -287,7 +287,7 @@ pub enum Act {
     },
 }
 
-/// A lane's definition, by its knobs.
+/// A lane's definition, from a few numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct Definition {
     pub state: u8,
@@ -296,7 +296,7 @@ pub struct Definition {
     pub max_depth: Option<i64>,
     pub max_active: Option<i64>,
     pub policy: u8,
-    /// An older version than the one installed.
+    /// A lower version than the installed one.
     pub older: bool,
 }
 
@@ -318,7 +318,7 @@ fn wait() -> impl Strategy<Value = Wait> {
         100 => (1..1_500i64).prop_map(Wait::Ms),
         20 => (1_500..20_000i64).prop_map(Wait::Ms),
         80 => (-1..=1i64).prop_map(Wait::Due),
-        // Past every default: a day for keys, a week for ended work.
+        // Longer than every default: a day for keys, a week for ended work.
         1 => Just(Wait::Ms(8 * 86_400_000)),
     ]
 }
@@ -372,7 +372,7 @@ fn operator_acts() -> BoxedStrategy<Act> {
         1 => pick().prop_map(|of| Act::Await { of }),
         4 => (pick(), proptest::option::of(any::<bool>())).prop_map(|(of, grace)| Act::Revoke { of, grace }),
         2 => (0..3u8, any::<bool>(), 1..4i64).prop_map(|(worker, revoke, limit)| Act::Drain { worker, revoke, limit }),
-        // The fair lane most: what a definition means changes under waiting work.
+        // Mostly the fair lane, because there a new definition affects waiting work.
         8 => (prop_oneof![Just(2u8), 0..5u8], definition()).prop_map(|(lane, definition)| Act::InstallLane { lane, definition }),
     ]
     .boxed()

@@ -1,4 +1,5 @@
-//! An embedded store for one run: in memory where the machine has it, strict, under virtual time, with any library text.
+//! An embedded store for one run: in memory if the machine allows it, in test mode, under virtual time, with any
+//! library text.
 
 use std::path::Path;
 
@@ -12,10 +13,10 @@ use tokio::runtime::Runtime;
 use crate::model::Answer;
 use crate::op::read_answer;
 
-/// The partition every run uses.
+/// The partition that every run uses.
 pub const ROUTE: Route = Route::Execution(0);
 
-/// A store of its own.
+/// A separate embedded store.
 pub struct Store {
     host: Option<Embedded>,
     library: String,
@@ -29,7 +30,7 @@ impl Store {
         Self::begin(library, |_| ())
     }
 
-    /// A store that begins with what [`Store::backup`] put into a directory.
+    /// A store that starts as a copy of a [`Store::backup`].
     pub fn of_backup(library: &str, backup: &Path) -> Store {
         Self::begin(library, |directory| {
             for file in std::fs::read_dir(backup).expect("a backup is a directory") {
@@ -40,7 +41,7 @@ impl Store {
     }
 
     fn begin(library: &str, fill: impl FnOnce(&Path)) -> Store {
-        // A disk of memory: the tests ask whether the library is right, not whether the disk is fast.
+        // A memory disk: the tests check the library, not the speed of the disk.
         let memory = Path::new("/dev/shm");
         let mut directory = tempfile::Builder::new();
         directory.prefix("ff-model-");
@@ -68,7 +69,7 @@ impl Store {
         self.host = Some(Embedded::open(options).expect("an embedded store opens"));
     }
 
-    /// Puts what the store holds into a directory.
+    /// Copies the content of the store into a directory.
     pub fn backup(&self, directory: &Path) {
         self.runtime.block_on(self.host().backup(directory)).expect("a store is backed up");
     }
@@ -103,7 +104,7 @@ impl Store {
         read_answer::<C>(&bytes).unwrap_or_else(|error| panic!("{}: {error}", C::FUNCTION))
     }
 
-    /// Every broken invariant of the partition.
+    /// All broken invariants of the partition.
     pub fn fsck(&self, now_ms: i64) -> Vec<Finding> {
         let mut found = Vec::new();
         let mut offset = 0;
@@ -130,12 +131,12 @@ impl Store {
         found
     }
 
-    /// How many store commands calls have made so far.
+    /// Number of store commands so far.
     pub fn commands(&self) -> u64 {
         self.runtime.block_on(self.host().store_commands()).expect("an embedded store counts")
     }
 
-    /// Everything the store holds.
+    /// The content of the whole store.
     pub fn dump(&self) -> Dump {
         let dump = self.runtime.block_on(self.host().dump()).expect("an embedded store dumps");
         ff_script::dump::ordered(dump.into_iter().map(|(key, value)| (key, plain(value))).collect())

@@ -6,7 +6,7 @@ use std::{env, fmt};
 
 use anyhow::{Context, Result, bail};
 
-/// Which of the two servers a program is.
+/// The server product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Flavour {
     /// Valkey, the main target.
@@ -24,7 +24,7 @@ impl Flavour {
         }
     }
 
-    /// The environment variable that names the program instead of `PATH`.
+    /// The environment variable with the path of the program; without it, `PATH` is searched.
     pub fn variable(self) -> &'static str {
         match self {
             Flavour::Valkey => "FF_VALKEY_SERVER",
@@ -42,9 +42,7 @@ impl fmt::Display for Flavour {
 /// A server program that can be started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerBinary {
-    /// Which server it is.
     pub flavour: Flavour,
-    /// Where it is.
     pub path: PathBuf,
 }
 
@@ -87,7 +85,7 @@ impl ServerBinary {
     }
 }
 
-/// The environment variable that names the browser instead of `PATH`.
+/// The environment variable with the path of the browser; without it, `PATH` is searched.
 pub const CHROMIUM_VARIABLE: &str = "FF_CHROMIUM";
 
 /// The browser, from `FF_CHROMIUM` or `PATH`.
@@ -96,7 +94,7 @@ pub fn chromium() -> Option<PathBuf> {
     named.or_else(|| ["chromium", "chromium-browser", "google-chrome"].into_iter().find_map(on_path))
 }
 
-/// A program on `PATH`, or where programs usually are.
+/// A program on `PATH`, or in the usual directories.
 fn on_path(program: &str) -> Option<PathBuf> {
     let directories = env::var_os("PATH").unwrap_or_default();
     let always = ["/usr/bin", "/usr/local/bin", "/usr/sbin"].map(PathBuf::from);

@@ -1,4 +1,4 @@
-//! A real browser without a window: Chromium, driven over its debugging protocol.
+//! A real headless browser: Chromium, driven over its debugging protocol.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -18,7 +18,7 @@ use crate::guardian::Guardian;
 /// Only a hang takes longer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A running browser with an empty profile; it ends with the value.
+/// A running browser with an empty profile. It ends when this value is dropped.
 pub struct Browser {
     process: Child,
     _guardian: Guardian,
@@ -27,7 +27,7 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// Starts it and waits until it can be driven.
+    /// Starts the browser and waits until it can be driven.
     pub fn start() -> Result<Browser> {
         let program = chromium()
             .with_context(|| format!("no chromium on PATH; set {CHROMIUM_VARIABLE} or run `cargo xtask test`"))?;
@@ -76,7 +76,7 @@ impl Browser {
         bail!("the browser could not be driven within {PATIENCE:?}")
     }
 
-    /// A new tab with cookies and storage of its own.
+    /// A new tab with its own cookies and storage.
     pub fn page(&self) -> Result<Page> {
         let address = self.endpoint.trim_start_matches("ws://").split('/').next().unwrap_or_default();
         let stream = TcpStream::connect(address).context("cannot reach the browser")?;
@@ -111,12 +111,12 @@ pub struct Page {
     socket: WebSocket<TcpStream>,
     session: Option<String>,
     last_id: u64,
-    /// What the tab said and nobody has looked at yet.
+    /// Events of the tab that were not read yet.
     events: VecDeque<Value>,
 }
 
 impl Page {
-    /// One command of the debugging protocol and its answer.
+    /// Sends one command of the debugging protocol and returns its result.
     pub fn command(&mut self, method: &str, params: Value) -> Result<Value> {
         self.last_id += 1;
         let id = self.last_id;
@@ -145,7 +145,7 @@ impl Page {
         }
     }
 
-    /// The next event of this name, from those that came already or are to come.
+    /// The next event of this name, received already or still to come.
     fn event(&mut self, method: &str) -> Result<Value> {
         let began = Instant::now();
         loop {
@@ -160,7 +160,7 @@ impl Page {
         }
     }
 
-    /// Goes to an address and waits until the page and what it names are there.
+    /// Opens an address and waits until the page and its resources are loaded.
     pub fn go(&mut self, url: &str) -> Result<()> {
         self.events.retain(|event| event["method"] != "Page.loadEventFired");
         let went = self.command("Page.navigate", json!({ "url": url }))?;
@@ -170,7 +170,7 @@ impl Page {
         self.event("Page.loadEventFired").map(drop)
     }
 
-    /// The value of an expression in the page; a promise is waited for.
+    /// The value of an expression in the page; waits for a promise.
     pub fn eval(&mut self, expression: &str) -> Result<Value> {
         let asked = json!({ "expression": expression, "returnByValue": true, "awaitPromise": true });
         let answer = self.command("Runtime.evaluate", asked)?;
@@ -180,7 +180,7 @@ impl Page {
         Ok(answer["result"]["value"].clone())
     }
 
-    /// Waits until an expression is true of the page.
+    /// Waits until an expression is true in the page.
     pub fn until(&mut self, expression: &str) -> Result<()> {
         let began = Instant::now();
         while self.eval(expression)? != json!(true) {
@@ -193,9 +193,9 @@ impl Page {
         Ok(())
     }
 
-    /// What went wrong in the page since it was last asked: errors of scripts, violations of its policy, failed requests.
+    /// The errors in the page since the last call: script errors, violations of its policy, failed requests.
     pub fn complaints(&mut self) -> Result<Vec<String>> {
-        // Whatever the page said before this answer is here afterwards.
+        // All earlier messages of the page have arrived after this reply.
         self.eval("0")?;
         let complaint = |event: &Value| {
             let params = &event["params"];
@@ -211,7 +211,7 @@ impl Page {
         Ok(found)
     }
 
-    /// The addresses the page asked for since it was last asked.
+    /// The addresses that the page requested since the last call.
     pub fn requests(&mut self) -> Result<Vec<String>> {
         self.eval("0")?;
         let is_request = |event: &Value| event["method"] == "Network.requestWillBeSent";
@@ -221,7 +221,7 @@ impl Page {
         Ok(found)
     }
 
-    /// Saves what the page looks like as PNG.
+    /// Saves a screenshot of the page as PNG.
     pub fn screenshot(&mut self, path: &Path) -> Result<()> {
         use base64::Engine;
         let shot = self.command("Page.captureScreenshot", json!({ "format": "png" }))?;

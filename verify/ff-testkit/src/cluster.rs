@@ -1,4 +1,4 @@
-//! A cluster of loopback servers whose slots can be moved step by step and whose nodes can be killed.
+//! A cluster of loopback servers. Its slots can be moved step by step, and its nodes can be killed.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,13 +14,13 @@ const SLOTS: u32 = 16_384;
 /// How to build a cluster.
 #[derive(Clone, Debug)]
 pub struct ClusterOptions {
-    /// How many primaries share the slots.
+    /// Number of primaries that share the slots.
     pub primaries: usize,
-    /// How many replicas each primary has.
+    /// Number of replicas per primary.
     pub replicas_each: usize,
-    /// What the nodes write down.
+    /// What the nodes write to disk.
     pub aof: Aof,
-    /// The program; Valkey as found when absent.
+    /// The program (default: the Valkey found on this machine).
     pub binary: Option<ServerBinary>,
     /// More arguments for every node.
     pub extra: Vec<String>,
@@ -35,7 +35,7 @@ impl Default for ClusterOptions {
 /// One node: its server and its id in the cluster.
 pub struct Member {
     pub server: TestServer,
-    /// The id the node keeps for life.
+    /// The id of the node, which never changes.
     pub id: String,
 }
 
@@ -47,7 +47,7 @@ pub struct TestCluster {
 }
 
 impl TestCluster {
-    /// Starts the nodes, spreads the slots evenly and waits until every node sees a healthy cluster.
+    /// Starts the nodes, distributes the slots evenly, and waits until every node reports a healthy cluster.
     pub fn start(options: ClusterOptions) -> Result<TestCluster> {
         let mut members = Vec::new();
         for _ in 0..options.primaries * (1 + options.replicas_each) {
@@ -66,7 +66,7 @@ impl TestCluster {
         for (index, member) in cluster.primaries().iter().enumerate() {
             let (first, last) = (share(index).to_string(), (share(index + 1) - 1).to_string());
             member.server.command::<String>(&["CLUSTER", "ADDSLOTSRANGE", &first, &last])?;
-            // Distinct epochs from the start spare the nodes an election of their own.
+            // Distinct epochs from the start avoid an election among the nodes.
             member.server.command::<String>(&["CLUSTER", "SET-CONFIG-EPOCH", &(index + 1).to_string()])?;
         }
         for member in &cluster.members[1..] {
@@ -86,7 +86,7 @@ impl TestCluster {
         Ok(cluster)
     }
 
-    /// `valkey-cluster://H:P,H:P,…` naming every node.
+    /// `valkey-cluster://H:P,H:P,…` with every node.
     pub fn url(&self) -> String {
         let nodes: Vec<String> = self.members.iter().map(|member| member.server.address()).collect();
         format!("valkey-cluster://{}", nodes.join(","))
@@ -114,7 +114,7 @@ impl TestCluster {
         let started = Instant::now();
         loop {
             for (index, member) in self.running() {
-                // A node lists its own slots without an address of another node: `myself` marks its line.
+                // In its own list, a node marks its line with `myself` and gives no address.
                 let nodes: String = member.server.command(&["CLUSTER", "NODES"])?;
                 let mine = nodes.lines().find(|line| line.contains("myself")).unwrap_or_default();
                 let owned = mine.split_whitespace().skip(8).any(|range| covers(range, slot));
@@ -129,7 +129,7 @@ impl TestCluster {
         }
     }
 
-    /// Begins to move a slot between two members; the returned value does it step by step.
+    /// Begins to move a slot between two members. The returned value moves it step by step.
     pub fn migrate_slot(&self, slot: u16, from: usize, to: usize) -> Result<SlotMigration<'_>> {
         let (text, source, target) = (slot.to_string(), &self.members[from], &self.members[to]);
         target.server.command::<String>(&["CLUSTER", "SETSLOT", &text, "IMPORTING", &source.id])?;
@@ -137,12 +137,12 @@ impl TestCluster {
         Ok(SlotMigration { cluster: self, slot, from, to })
     }
 
-    /// Promotes a replica by an orderly failover and waits until it is primary.
+    /// Promotes a replica by an orderly failover, and waits until it is primary.
     pub fn failover(&self, replica: usize) -> Result<()> {
         let member = &self.members[replica];
         let started = Instant::now();
         loop {
-            // Refused while the replica's link is down; asked again until it holds.
+            // Fails while the replica's link is down, so it is repeated until it succeeds.
             let _ = member.server.command::<String>(&["CLUSTER", "FAILOVER"]);
             let asked = Instant::now();
             while asked.elapsed() < Duration::from_secs(5) {
@@ -187,7 +187,7 @@ impl TestCluster {
     }
 }
 
-/// True when a slot range of CLUSTER NODES (`17` or `0-5460`) holds the slot; migrations in brackets do not.
+/// True if a slot range of CLUSTER NODES (`17` or `0-5460`) contains the slot. Migrations in brackets do not count.
 fn covers(range: &str, slot: u16) -> bool {
     let (first, last) = range.split_once('-').unwrap_or((range, range));
     match (first.parse::<u16>(), last.parse::<u16>()) {
@@ -196,7 +196,7 @@ fn covers(range: &str, slot: u16) -> bool {
     }
 }
 
-/// A slot on its way from one member to another; left alone it stays half moved.
+/// A slot on its way from one member to another. Unless it is finished, it stays half moved.
 pub struct SlotMigration<'a> {
     cluster: &'a TestCluster,
     slot: u16,
@@ -205,7 +205,7 @@ pub struct SlotMigration<'a> {
 }
 
 impl SlotMigration<'_> {
-    /// The keys of the slot still at the source, at most `limit`.
+    /// The keys of the slot that are still at the source, at most `limit`.
     pub fn remaining(&self, limit: usize) -> Result<Vec<Vec<u8>>> {
         let source = &self.cluster.members[self.from].server;
         let mut connection = source.connection()?;
@@ -217,7 +217,7 @@ impl SlotMigration<'_> {
             .with_context(|| format!("cannot list the keys of slot {}", self.slot))
     }
 
-    /// Moves one named key.
+    /// Moves the given key.
     pub fn move_key(&self, key: &[u8]) -> Result<()> {
         let (source, target) = (&self.cluster.members[self.from].server, &self.cluster.members[self.to].server);
         let mut connection = source.connection()?;
@@ -232,7 +232,7 @@ impl SlotMigration<'_> {
         Ok(())
     }
 
-    /// Moves one key and says whether there was one.
+    /// Moves one key; false if there was none.
     pub fn move_one(&self) -> Result<bool> {
         match self.remaining(1)?.first() {
             Some(key) => self.move_key(key).map(|()| true),
@@ -240,7 +240,7 @@ impl SlotMigration<'_> {
         }
     }
 
-    /// Moves the remaining keys, gives the slot to the target and waits until everyone knows.
+    /// Moves the remaining keys, assigns the slot to the target, and waits until every node knows.
     pub fn finish(self) -> Result<()> {
         while self.move_one()? {}
         let (slot, cluster) = (self.slot.to_string(), self.cluster);

@@ -1,12 +1,12 @@
-//! Keeps a killed test process from leaving its servers behind.
+//! Ensures that a killed test process leaves no servers behind.
 
 use std::process::{Child, ChildStdin, Command, Stdio};
 
 use anyhow::{Context, Result};
 
-/// A shell that kills one process as soon as the process holding this value is gone.
+/// A shell that kills one process as soon as the process with this value is gone.
 ///
-/// It waits for the end of its standard input, whose other end only this process holds.
+/// It waits for the end of its standard input. Only this process holds the other end.
 pub(crate) struct Guardian {
     shell: Child,
     _input: ChildStdin,

@@ -1,7 +1,7 @@
 //! Libraries of a few plain functions, for tests of hosts.
 
-/// The functions of `text`, made to be called in lists as those of the real library are. Each gets `{route}` and its arguments, with
-/// what the list's marks say as `_guard`, `_listen` and `_now`.
+/// Wraps the functions of `text` so that they can be called in lists, like those of the real library. Each gets
+/// `{route}` and its arguments, with the list's marks as `_guard`, `_listen` and `_now`.
 pub fn in_lists(text: &str) -> String {
     let (first_line, rest) = text.split_once('\n').expect("a library begins with its name");
     let functions = rest.replace("redis.register_function", "register");

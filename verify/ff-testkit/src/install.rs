@@ -1,4 +1,4 @@
-//! Finds the programs that tests run beside our own, or installs them from Debian's archives, without starting a service.
+//! Finds the external programs that tests run, or installs them from Debian's archives without starting a service.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,17 +8,17 @@ use anyhow::{Context, Result, bail};
 
 use crate::binary::{Flavour, ServerBinary};
 
-/// A program that tests run.
+/// A program that tests need.
 pub struct Need {
     /// The Debian package it comes from.
     package: &'static str,
-    /// Says that it is there, and its version.
+    /// Returns its version if it is installed.
     found: fn() -> Option<String>,
-    /// It may be in backports only.
+    /// Whether it may be only in backports.
     in_backports: bool,
 }
 
-/// What the quick tier runs.
+/// The programs of the quick tier.
 pub const QUICK: &[Need] = &[
     Need { package: "valkey-server", found: || server(Flavour::Valkey), in_backports: true },
     // The docs use its command line.
@@ -37,12 +37,12 @@ pub const QUICK: &[Need] = &[
     Need { package: "bsdutils", found: || asked(&["script", "--version"]), in_backports: false },
 ];
 
-/// The store alone, and what asks it: all a measurement needs.
+/// Only the store and its client, which is all that a measurement needs.
 pub fn store() -> impl Iterator<Item = &'static Need> {
     QUICK.iter().filter(|need| need.package.starts_with("valkey"))
 }
 
-/// What the other tiers run on top of it.
+/// Further programs of the other tiers.
 pub const WIDE: &[Need] = &[Need { package: "redis-server", found: || server(Flavour::Redis), in_backports: false }];
 
 const BACKPORTS: &str = "/etc/apt/sources.list.d/flowfabric-backports.sources";
@@ -57,7 +57,7 @@ fn chromium() -> Option<String> {
     asked(&[&program.display().to_string(), "--version"])
 }
 
-/// The last word of the first line a command prints; `None` when it fails.
+/// The last word in the first line of a command's output; `None` if the command fails.
 fn asked(command: &[&str]) -> Option<String> {
     let output = Command::new(command[0]).args(&command[1..]).stdin(Stdio::null()).stderr(Stdio::null()).output();
     let output = output.ok().filter(|output| output.status.success())?;
@@ -66,7 +66,8 @@ fn asked(command: &[&str]) -> Option<String> {
     Some(version.unwrap_or_default().to_owned())
 }
 
-/// Installs what is missing; each with its version, or why it is not there. Says on stderr what it does.
+/// Installs missing programs. Returns each with its version, or the reason why it is missing. Reports its actions on
+/// stderr.
 pub fn install<'a>(needs: impl IntoIterator<Item = &'a Need>) -> Vec<(&'static str, Result<String>)> {
     let needs: Vec<&Need> = needs.into_iter().collect();
     let missing: Vec<&&Need> = needs.iter().filter(|need| (need.found)().is_none()).collect();
@@ -116,7 +117,7 @@ fn codename() -> Result<String> {
         .context("/etc/os-release has no VERSION_CODENAME")
 }
 
-/// Adds the suite of backports at the address this machine gets its release from.
+/// Adds the backports suite, from the same address as this machine's release.
 fn add_backports() -> Result<()> {
     let codename = codename()?;
     if !Path::new(BACKPORTS).exists() {
@@ -130,7 +131,7 @@ fn add_backports() -> Result<()> {
     apt(&["update", "-q"])
 }
 
-/// The texts of all files that say where packages come from.
+/// The content of all files with package sources.
 fn package_sources() -> Vec<(PathBuf, String)> {
     let listed = fs::read_dir("/etc/apt/sources.list.d").into_iter().flatten().flatten().map(|entry| entry.path());
     let mut files: Vec<PathBuf> = listed.collect();
@@ -139,7 +140,7 @@ fn package_sources() -> Vec<(PathBuf, String)> {
     files.into_iter().filter_map(|file| Some((file.clone(), fs::read_to_string(file).ok()?))).collect()
 }
 
-/// Where a suite comes from, and the key it is signed with, from package sources of either form.
+/// The address and the signing key of a suite, from package sources in either format.
 fn source_of(suite: &str, sources: &[(PathBuf, String)]) -> Option<(String, Option<String>)> {
     sources.iter().find_map(|(file, text)| match file.extension().and_then(|extension| extension.to_str()) {
         Some("sources") => text.split("\n\n").find_map(|stanza| in_stanza(suite, stanza)),
@@ -188,7 +189,7 @@ fn apt(arguments: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// The program itself for root, through sudo for anyone else.
+/// Runs the program directly as root, otherwise through sudo.
 fn as_root(program: &str) -> Command {
     let root = Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0");
     if root {
@@ -216,7 +217,7 @@ fn write_as_root(path: &str, text: &str) -> Result<()> {
     Ok(())
 }
 
-/// Forbids Debian's packages to start a service while it lives.
+/// While it lives, Debian's packages cannot start a service.
 struct NoServices {
     ours: bool,
 }

@@ -1,7 +1,7 @@
 //! Finds or installs Valkey and Redis, and runs them on loopback for tests and benches.
 //!
-//! Everything here blocks, is bounded in time, and cleans up after itself: a server dies with the value that
-//! started it, and with the process that holds the value even when that process is killed.
+//! Everything here blocks, has a time limit, and cleans up after itself. A server ends when the value that started it
+//! is dropped. It also ends when the process with that value is killed.
 
 mod binary;
 #[cfg(feature = "browser")]

@@ -1,4 +1,4 @@
-//! One server on loopback, with its own directory, that a test can kill and start again.
+//! One server on loopback with its own directory. A test can kill it and start it again.
 
 use std::fs::{self, File};
 use std::net::TcpListener;
@@ -17,7 +17,7 @@ use crate::guardian::Guardian;
 const START_LIMIT: Duration = Duration::from_secs(20);
 const COMMAND_LIMIT: Duration = Duration::from_secs(10);
 
-/// What a server writes down, and when.
+/// What a server writes to disk, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Aof {
     /// Nothing: a restart is empty.
@@ -25,18 +25,18 @@ pub enum Aof {
     /// Every call, flushed once a second.
     #[default]
     EverySecond,
-    /// Every call, flushed before it is answered.
+    /// Every call, flushed before the reply.
     Always,
 }
 
 /// How to start a server.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The program; Valkey as found when absent.
+    /// The program (default: the Valkey found on this machine).
     pub binary: Option<ServerBinary>,
-    /// What it writes down.
+    /// What it writes to disk.
     pub aof: Aof,
-    /// Start as a node of a cluster.
+    /// Whether to start it as a cluster node.
     pub cluster: bool,
     /// The default user's password.
     pub password: Option<String>,
@@ -44,7 +44,7 @@ pub struct Options {
     pub extra: Vec<String>,
 }
 
-/// A running server; it is killed and its directory removed when the value goes.
+/// A running server. Dropping it kills the server and removes its directory.
 pub struct TestServer {
     binary: ServerBinary,
     options: Options,
@@ -54,7 +54,7 @@ pub struct TestServer {
     running: Option<Running>,
 }
 
-/// A started process; the guardian goes before it, so that it never aims at a reused pid.
+/// A started process. The guardian is dropped first, so that it never kills a reused pid.
 struct Running {
     guardian: Option<Guardian>,
     process: Child,
@@ -69,7 +69,7 @@ impl Drop for Running {
 }
 
 impl TestServer {
-    /// Starts a server on a free port and waits until it answers.
+    /// Starts a server on a free port and waits until it responds.
     pub fn start(options: Options) -> Result<TestServer> {
         let binary = match &options.binary {
             Some(binary) => binary.clone(),
@@ -77,7 +77,7 @@ impl TestServer {
         };
         let directory = tempfile::Builder::new().prefix("ff-server-").tempdir().context("no directory for a server")?;
         let mut server = TestServer { binary, options, port: 0, bus_port: 0, directory, running: None };
-        // Another process may take a port between our look and the server's bind.
+        // Another process may take the port between the check and the server's bind.
         let mut attempt = 0;
         loop {
             attempt += 1;
@@ -93,7 +93,7 @@ impl TestServer {
         }
     }
 
-    /// The port it listens on; the same after a restart.
+    /// Its port, which stays the same after a restart.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -116,12 +116,12 @@ impl TestServer {
         }
     }
 
-    /// Its process, while it runs.
+    /// Its process id while it runs.
     pub fn pid(&self) -> Option<u32> {
         self.running.as_ref().map(|running| running.process.id())
     }
 
-    /// Where it keeps its files.
+    /// The directory with its files.
     pub fn directory(&self) -> &Path {
         self.directory.path()
     }
@@ -131,14 +131,14 @@ impl TestServer {
         &self.binary
     }
 
-    /// What it has printed so far.
+    /// Its output so far.
     pub fn log(&self) -> String {
         fs::read(self.directory.path().join("log"))
             .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
             .unwrap_or_default()
     }
 
-    /// Kills it without a warning; its files stay.
+    /// Kills it with SIGKILL; its files stay.
     pub fn kill_9(&mut self) {
         self.running.take();
     }
@@ -238,9 +238,9 @@ impl TestServer {
     }
 }
 
-/// A port nobody listens on, below the range the kernel hands out for outgoing connections.
+/// An unused port below the range that the kernel uses for outgoing connections.
 ///
-/// A client that reconnects to a dead port of that range can end up connected to itself.
+/// A client that reconnects to an unused port in that range can connect to itself.
 fn free_port() -> Result<u16> {
     let mut random = rand::rng();
     for _ in 0..200 {

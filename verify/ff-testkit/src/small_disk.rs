@@ -1,4 +1,4 @@
-//! A disk of a few mebibytes, for tests of what happens when it is full.
+//! A disk of a few mebibytes, for tests of a full disk.
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
@@ -8,16 +8,17 @@ use std::process::{Child, Command, Stdio};
 use anyhow::{Context, Result, ensure};
 use tempfile::TempDir;
 
-/// A file system in memory that only programs started through [`SmallDisk::command`] see. It goes with the value.
+/// A file system in memory that only programs started by [`SmallDisk::command`] see. It is removed when this value is
+/// dropped.
 pub struct SmallDisk {
     keeper: Child,
     directory: TempDir,
-    /// How other programs enter: without root it takes a user namespace as well.
+    /// How other programs enter it. Without root, this includes a user namespace.
     enter: &'static [&'static str],
 }
 
 impl SmallDisk {
-    /// Mounts a disk of so many mebibytes. Needs root or user namespaces, and util-linux.
+    /// Mounts a disk of this size. Needs root or user namespaces, and util-linux.
     pub fn mount(mebibytes: u32) -> Result<SmallDisk> {
         let root = Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0");
         let (unshare, enter): (&[&str], &[&str]) =
@@ -43,18 +44,18 @@ impl SmallDisk {
         Ok(disk)
     }
 
-    /// Where the disk is, for programs that see it.
+    /// The path of the disk for programs that see it.
     pub fn path(&self) -> &Path {
         self.directory.path()
     }
 
-    /// The same place, for programs that do not.
+    /// The path of the disk for all other programs.
     pub fn from_outside(&self) -> PathBuf {
         let inside = self.path().strip_prefix("/").unwrap_or(self.path());
         Path::new("/proc").join(self.keeper.id().to_string()).join("root").join(inside)
     }
 
-    /// A program that sees the disk; it keeps the process id it is started with.
+    /// A program that sees the disk. It keeps the process id it is started with.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new("nsenter");
         command.args(["-t", &self.keeper.id().to_string()]).args(self.enter).arg("--").arg(program);
@@ -64,7 +65,7 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        // The shell ends with its input too, so a killed test leaves nothing behind.
+        // The shell also ends at the end of its input, so a killed test leaves nothing behind.
         let _ = self.keeper.kill();
         let _ = self.keeper.wait();
     }

@@ -1,15 +1,15 @@
-//! How much of what there is to try a run tries: a moving sample, everything, or everything many times.
+//! How many of the possible cases a run tries: a changing sample, all, or all many times.
 
 use std::time::SystemTime;
 
-/// How much a run tries; `FF_TIER` names it.
+/// How many cases a run tries; set with `FF_TIER`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tier {
-    /// Every change: a sample that moves with the day, or with `FF_SAMPLE`.
+    /// For every change: a sample that depends on the day, or on `FF_SAMPLE`.
     Quick,
-    /// Once per part: everything the quick tier samples.
+    /// For larger changes: everything that the quick tier samples.
     Wide,
-    /// By command: many times everything.
+    /// On demand: everything many times.
     Long,
 }
 
@@ -23,7 +23,7 @@ pub fn tier() -> Tier {
     }
 }
 
-/// As many rounds as the tier runs.
+/// The number of rounds for the tier.
 pub fn rounds<T>(quick: T, wide: T, long: T) -> T {
     match tier() {
         Tier::Quick => quick,
@@ -32,7 +32,7 @@ pub fn rounds<T>(quick: T, wide: T, long: T) -> T {
     }
 }
 
-/// What decides the sample: `FF_SAMPLE`, else the day. The same number tries the same again.
+/// The number that selects the sample: `FF_SAMPLE`, else the day. The same number selects the same sample.
 pub fn sample() -> u64 {
     if let Ok(text) = std::env::var("FF_SAMPLE") {
         return text.parse().unwrap_or_else(|_| panic!("FF_SAMPLE={text} is not a number"));
@@ -41,15 +41,15 @@ pub fn sample() -> u64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, days)
 }
 
-/// True when the item of this name is tried: always but in the quick tier, where one in `share` is. Over `share` samples in a row
-/// every item is tried once.
+/// True if the item with this name is tried. In the quick tier one in `share` items is; otherwise every item. In
+/// `share` consecutive samples every item is tried once.
 pub fn is_sampled(name: &str, share: u64) -> bool {
     tier() > Tier::Quick || (spread(name) + sample()).is_multiple_of(share)
 }
 
-/// A number for a name that has nothing to do with its neighbours'.
+/// A number for a name, unrelated to the numbers of similar names.
 fn spread(name: &str) -> u64 {
-    // FNV-1a: stable over versions and machines, which the standard library's hasher does not promise.
+    // FNV-1a: the same in all versions and on all machines, unlike the standard library's hasher.
     let hash = name
         .bytes()
         .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));

@@ -1,4 +1,4 @@
-//! Admission of a batch of grants: quotas, then budgets, in the order and with the answers of the scheduler.
+//! Admission of a batch of grants: quotas, then budgets, with the order and the calls of the engine's dispatch.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,14 +9,14 @@ use uuid::Uuid;
 
 use crate::request::{Outcome, Reply, Request};
 
-/// What becomes of a grant.
+/// The decision about a grant.
 #[derive(Clone, Debug)]
 pub(crate) enum Decision {
-    /// It may start; the sets stay with it while its attempt is set aside.
+    /// It may start. It keeps these sets while its attempt is suspended.
     Start { keep: Vec<String> },
     /// It waits.
     Block(BlockExecution),
-    /// Nobody knows: it is given back.
+    /// The decision is unknown, so the grant is returned.
     GiveBack,
 }
 
@@ -39,11 +39,11 @@ impl Verdict {
     }
 }
 
-/// Grants on their way, and what is left to ask for them.
+/// Grants in admission, and the remaining requests for them.
 pub(crate) struct Batch {
     grants: Vec<(Grant, Verdict)>,
     plan: VecDeque<Ask>,
-    /// Whose answer is awaited.
+    /// The grants in the open request.
     asked: Vec<usize>,
 }
 
@@ -89,7 +89,7 @@ impl Batch {
         }
     }
 
-    /// The next question; nothing when all is said.
+    /// The next request; `None` if there are no more.
     pub fn next(&mut self) -> Option<(Route, Request)> {
         while let Some(ask) = self.plan.pop_front() {
             let open = |index: &usize| self.grants[*index].1.is_open();
@@ -117,7 +117,7 @@ impl Batch {
         None
     }
 
-    /// Takes in what was answered to the last question.
+    /// Records the reply to the last request.
     pub fn note(&mut self, request: &Request, outcome: &Outcome) {
         for (at, index) in std::mem::take(&mut self.asked).into_iter().enumerate() {
             let verdict = &mut self.grants[index].1;
@@ -165,7 +165,7 @@ impl Batch {
         }
     }
 
-    /// What becomes of each grant, once nothing is left to ask.
+    /// The decision about each grant, after the last request.
     pub fn conclude(self) -> Vec<(Grant, Decision)> {
         let decide = |(grant, verdict): (Grant, Verdict)| {
             let decision = match verdict.refused {

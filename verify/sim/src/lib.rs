@@ -1,8 +1,9 @@
-//! A seeded simulation: submitters, workers, operators and timers talk to the embedded host over a bad network in virtual time.
+//! A seeded simulation: submitters, workers, operators and timers use the embedded host over a bad network in virtual
+//! time.
 //!
-//! One `u64` decides everything. The host is real: the library's text in Lua over a store on disk, killed at any store command and
-//! opened again. After every call the checker compares what was answered and announced with what it had seen before; at the end
-//! the faults stop, everything must end in time, and after retention nothing may be left.
+//! One `u64` decides everything. The host is real: the library's text in Lua over a store on disk. It is killed at any
+//! store command and opened again. After every call the checker compares replies and announcements with the history. At
+//! the end the faults stop. Then everything must end in time, and after retention nothing may be left.
 //!
 //! ```text
 //! cargo run -p ff-sim -- --seed 17            one run with its trace
@@ -23,36 +24,36 @@ mod world;
 pub use check::Violation;
 pub use totals::Totals;
 
-/// How many calls the host runs before the faults stop, unless said otherwise.
+/// The default number of calls before the faults stop.
 pub const STEPS: u32 = 240;
 
-/// What to run.
+/// The settings of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Decides everything that happens.
     pub seed: u64,
-    /// How many calls the host runs before the faults stop.
+    /// The number of calls that the host runs before the faults stop.
     pub steps: u32,
-    /// The library's text; the test bundle unless a mutant is under test.
+    /// The library's text: the test bundle, or a mutant.
     pub library: String,
-    /// Whether to keep a readable line per step.
+    /// Whether to record a readable line per step.
     pub trace: bool,
-    /// Whether there are quotas and budgets; the seed decides unless it is said here.
+    /// Whether there are quotas and budgets; `None` lets the seed decide.
     pub limits: Option<bool>,
 }
 
 impl Options {
-    /// The test bundle under this seed.
+    /// A run of the test bundle with this seed.
     #[must_use]
     pub fn new(seed: u64, steps: u32) -> Self {
         Self { seed, steps, library: tight(&ff_script::Library::test().text), trace: false, limits: None }
     }
 }
 
-/// The library with small shares: what a call owes others, and walks over members, take several calls even in a small flow.
+/// The library with small limits per call. Debts and walks over members then take several calls even in a small flow.
 ///
 /// # Panics
-/// When the text does not hold the places where the shares are taken.
+/// If the text does not contain the limits.
 #[must_use]
 pub fn tight(library: &str) -> String {
     let mut text = library.to_owned();
@@ -66,14 +67,14 @@ pub fn tight(library: &str) -> String {
     text
 }
 
-/// How a run went.
+/// The result of a run.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// What happened, counted.
+    /// Counts of what happened.
     pub totals: Totals,
-    /// The trace, when it was asked for.
+    /// The trace, if it was requested.
     pub trace: Vec<String>,
-    /// The first invariant that did not hold.
+    /// The first broken invariant.
     pub violation: Option<Violation>,
 }
 

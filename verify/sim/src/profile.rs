@@ -1,4 +1,4 @@
-//! What kind of day a seed has: how bad the network is, how often the host dies, how late the timers run.
+//! The conditions of a seed: how bad the network is, how often the host dies, how late the timers run.
 
 use crate::rng::Rng;
 
@@ -6,31 +6,31 @@ use crate::rng::Rng;
 pub(crate) struct Profile {
     /// Partitions of executions.
     pub partitions: u16,
-    /// In a thousand: requests that never arrive, replies that never come back, requests that arrive twice, and late.
+    /// Permille of requests that are lost, of lost replies, of duplicated requests, and of delayed ones.
     pub lose_request: u32,
     pub lose_reply: u32,
     pub duplicate: u32,
     pub late: u32,
-    /// In a thousand calls: the host dies inside it, dies after its commit, its disk fails once.
+    /// Permille of calls in which the host dies, after whose commit it dies, and in which its disk fails once.
     pub crash: u32,
     pub die: u32,
     pub broken: u32,
-    /// In a thousand calls: the disk is full for a while from now on; the whole world stands still for a while.
+    /// Permille of calls after which the disk is full for a while, and after which the whole world stops for a while.
     pub full: u32,
     pub stall: u32,
-    /// In a hundred deaths of the host: its clock is behind when it comes back.
+    /// Percent of the host's deaths after which its clock is behind.
     pub clock_back: u32,
-    /// In a hundred timer rounds: the timers sleep for seconds.
+    /// Percent of timer rounds after which the timers sleep for seconds.
     pub lazy_timers: u32,
     pub workers: usize,
     pub submitters: usize,
-    /// Submissions before the submitters go home.
+    /// Number of submissions.
     pub submissions: u32,
-    /// Whether somebody submits flows.
+    /// Whether flows are submitted.
     pub flows: bool,
-    /// In a hundred things a worker does with a lease: it spawns children, it waits for them.
+    /// Percent of a worker's calls under a lease that spawn children or wait for them.
     pub spawns: u32,
-    /// Whether there are quotas and budgets, and whether quotas are widened in the end.
+    /// Whether there are quotas and budgets, and whether quotas are raised at the end.
     pub limits: bool,
     pub widened: bool,
 }
@@ -62,7 +62,7 @@ impl Profile {
         };
         profile.limits = limits.unwrap_or(profile.limits);
         if profile.limits {
-            // A window that time has passed is forgotten: it does not come back with the clock.
+            // A past window is forgotten, and does not return with the clock.
             profile.clock_back = 0;
         }
         profile

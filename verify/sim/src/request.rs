@@ -1,4 +1,4 @@
-//! Every call an actor can make, as a value that the network can lose, copy and keep.
+//! Every call of an actor, as a value that the network can lose, copy and delay.
 
 use std::fmt::{self, Write};
 
@@ -136,7 +136,7 @@ requests!(
 );
 
 impl Request {
-    /// The executions the call names.
+    /// The executions that the call names.
     pub fn targets(&self) -> Vec<ExecutionId> {
         match self {
             Request::SubmitExecution(c) => vec![c.submission.execution_id],
@@ -180,7 +180,7 @@ impl Request {
         }
     }
 
-    /// The flow the call names.
+    /// The flow that the call names.
     pub fn flow(&self) -> Option<FlowId> {
         match self {
             Request::SubmitFlow(c) => Some(c.flow.flow_id),
@@ -195,7 +195,7 @@ impl Request {
         }
     }
 
-    /// The fence each named execution is written under.
+    /// The fence for each named execution.
     pub fn fences(&self) -> Vec<(ExecutionId, &Fence)> {
         match self {
             Request::CompleteExecution(c) => vec![(c.execution_id, &c.fence)],
@@ -218,7 +218,7 @@ impl Request {
     }
 }
 
-/// How a call ended, as the host knows it.
+/// How a call ended, from the host's view.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "one outcome exists at a time; its size does not matter")]
 pub(crate) enum Outcome {
@@ -227,21 +227,21 @@ pub(crate) enum Outcome {
     Failed(Failure),
 }
 
-/// A call without an answer.
+/// A call without a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// The disk was full: nothing was written.
+    /// The disk was full; nothing was written.
     Full,
-    /// The disk failed under it: nothing was written.
+    /// The disk failed during the call; nothing was written.
     Broken,
     /// The process died before the commit: nothing was written.
     Crashed,
-    /// The process died after the commit: everything was written, nobody was told.
+    /// The process died after the commit: everything was written, but no reply was sent.
     Died,
 }
 
 impl Outcome {
-    /// True when what the call planned is in the store.
+    /// True if the call's plan is in the store.
     pub fn committed(&self) -> bool {
         matches!(self, Outcome::Reply(_) | Outcome::Failed(Failure::Died))
     }
@@ -250,7 +250,7 @@ impl Outcome {
 impl fmt::Display for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let debug = shortened(self);
-        // The call's own Debug repeats its name twice: Claim(ClaimExecutions { … }).
+        // The Debug text of a call repeats its name: Claim(ClaimExecutions { … }).
         let fields = debug.find('{').map_or("", |at| debug[at..].trim_end_matches(')'));
         write!(f, "{} {fields}", self.name())
     }
@@ -266,7 +266,7 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// The first word of a value's Debug text, without writing the rest of it.
+/// The first word of a value's Debug text, without formatting the rest.
 fn first_word(value: &impl fmt::Debug) -> String {
     struct Word(String);
     impl Write for Word {
@@ -284,12 +284,13 @@ fn first_word(value: &impl fmt::Debug) -> String {
         }
     }
     let mut word = Word(String::new());
-    // The error only stops the writing.
+    // The error only stops the formatting.
     let _ = write!(word, "{value:?}");
     word.0
 }
 
-/// A value's Debug text with absent fields left out, ids cut to eight digits and long byte strings to their length.
+/// A value's Debug text without absent fields. Ids are shortened to eight digits, and long byte strings to their
+/// length.
 fn shortened(value: &impl fmt::Debug) -> String {
     let text = format!("{value:?}");
     let mut out = String::with_capacity(text.len());
@@ -332,7 +333,7 @@ fn cut_ids(text: &str) -> String {
     out
 }
 
-/// Byte strings print as lists of numbers; one of more than 24 is replaced by its length.
+/// Byte strings print as lists of numbers. One with more than 24 is replaced by its length.
 fn cut_long(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

@@ -1,4 +1,5 @@
-//! The one source of chance: SplitMix64, so that a seed means the same on every machine and release.
+//! The only source of randomness: SplitMix64, so that a seed has the same meaning on every machine and in every
+//! release.
 
 use uuid::Uuid;
 
@@ -24,17 +25,17 @@ impl Rng {
         (self.next() % n as u64) as usize
     }
 
-    /// `low` to `high`, both included.
+    /// `low` to `high`, both inclusive.
     pub fn between(&mut self, low: i64, high: i64) -> i64 {
         low + (self.next() % (high - low + 1) as u64) as i64
     }
 
-    /// True this often in a thousand.
+    /// True with this probability in permille.
     pub fn permille(&mut self, times: u32) -> bool {
         self.next() % 1000 < u64::from(times)
     }
 
-    /// True this often in a hundred.
+    /// True with this probability in percent.
     pub fn percent(&mut self, times: u32) -> bool {
         self.permille(times * 10)
     }

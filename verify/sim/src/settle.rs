@@ -1,4 +1,5 @@
-//! After the faults: workers for everything, timers on time. All that is not held must end soon, and in the end nothing is left.
+//! After the faults: workers for everything, timers on time. All work that is not held must end soon, and finally
+//! nothing is left.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +16,7 @@ use crate::world::World;
 /// Everything unblocked ends within this time after the faults stop.
 const BOUND_MS: i64 = 3 * LEASE_TTL_MS_MAX + 5_000;
 
-/// More rounds than any run needs; a run that needs them all makes no progress.
+/// More rounds than any run needs. A run that uses all of them makes no progress.
 const ROUNDS_MAX: u32 = 400;
 
 mod limits;
@@ -27,7 +28,7 @@ pub(crate) fn run(world: &mut World) -> Check {
         begin = limits::relax(world)?;
     }
     let held = |seen: &Execution| seen.blocking_reason == Some(BlockingReason::HeldByOperator);
-    // What waits for something that is held has to wait as well.
+    // Work that waits for something held must wait too.
     let excused = |seen: &Execution| {
         use BlockingReason::{WaitingForChildren, WaitingForDependencies};
         held(seen) || matches!(seen.blocking_reason, Some(WaitingForDependencies | WaitingForChildren))
@@ -101,8 +102,8 @@ fn finish_all(world: &mut World, until: i64, except: impl Fn(&Execution) -> bool
         }
         unblock(world)?;
         let mut places: Vec<_> = busy(world).into_iter().collect();
-        // No place is always asked first, and what one of them gives back is there before the next is asked: each of two could
-        // take what the other needs, give it back too late, and so on for ever.
+        // The first place changes, and what a place gives back arrives before the next one is asked. Otherwise each of
+        // two places could take what the other needs and return it too late, for ever.
         let first = world.rng.between(0, i64::try_from(places.len()).unwrap_or(0).max(1) - 1);
         places.rotate_left(usize::try_from(first).unwrap_or(0));
         for (route, lane) in places {
@@ -111,7 +112,7 @@ fn finish_all(world: &mut World, until: i64, except: impl Fn(&Execution) -> bool
                 limits::reconcile(world)?;
             }
         }
-        // What was completed may have let others go on, at once or by what is owed to them.
+        // A completion may have let other executions go on, directly or through debts.
         if !busy(world).is_empty() || is_due(world)? {
             continue;
         }
@@ -128,7 +129,7 @@ fn finish_all(world: &mut World, until: i64, except: impl Fn(&Execution) -> bool
         if next > until {
             return Ok(());
         }
-        // Whoever sleeps until a timer wakes at it or shortly after.
+        // A sleeper on a timer wakes at its time or shortly after.
         world.now = next.max(world.now) + world.rng.between(0, 50);
     }
     Err(Violation::liveness(format!("no end after {ROUNDS_MAX} rounds")))
@@ -144,7 +145,7 @@ fn is_due(world: &World) -> Result<bool, Violation> {
     Ok(false)
 }
 
-/// Where something waits to run.
+/// The places with work that could run.
 fn busy(world: &World) -> BTreeSet<(Route, String)> {
     let live = world.checker.live();
     live.filter(|(_, shadow, seen)| eligible(seen) && shadow.may_start(seen, world.now))
@@ -168,7 +169,7 @@ fn all_capabilities() -> Vec<String> {
     CAPABILITIES.iter().map(|&token| token.to_owned()).collect()
 }
 
-/// Quotas and budgets have room, and somebody covers every route.
+/// Gives quotas and budgets room, and has workers that cover every route.
 fn unblock(world: &mut World) -> Check {
     let waiting: Vec<(ExecutionId, BlockingReason)> =
         world.checker.live().filter_map(|(id, _, seen)| Some((*id, seen.blocking_reason?))).collect();
@@ -181,7 +182,7 @@ fn unblock(world: &mut World) -> Check {
         };
         ask(world, *id, UnblockExecution { execution_id: *id, holder_id: None, reason })?;
     }
-    // Somebody looks at every wait that is left.
+    // Operators review every remaining wait.
     let suspended: Vec<ExecutionId> = world
         .checker
         .live()
@@ -196,7 +197,7 @@ fn unblock(world: &mut World) -> Check {
             ask(world, id, FailSuspension { actor: "ada".to_owned(), category, execution_id: id, reason })?;
         }
     }
-    // A member that somebody ran again waits for upstreams that nobody does: whoever did gives up.
+    // A replayed member waits for upstreams that were not replayed: it is cancelled.
     for (id, disturbed) in world.checker.stuck_members() {
         require!(20, disturbed, "{id} waits although everything it waits for has ended");
         ask(world, id, CancelExecution::new("ada".to_owned(), id))?;
@@ -227,7 +228,7 @@ fn review(world: &mut World) -> Check {
     Ok(())
 }
 
-/// Takes and completes everything a lane has in a partition, admitted work through grants.
+/// Takes and completes all work of a lane in a partition; work that needs admission through grants.
 fn work(world: &mut World, route: Route, lane: &str) -> Check {
     for _ in 0..ROUNDS_MAX {
         let claim = ClaimExecutions {
@@ -282,7 +283,7 @@ fn work(world: &mut World, route: Route, lane: &str) -> Check {
         for task in tasks {
             let fence = Fence { attempt_id: task.attempt_id, lease_id: task.lease_id, lease_epoch: task.lease_epoch };
             let id = task.execution_id;
-            // Another one of these may have won a race against it, or ended the parent it is a child of.
+            // Another one of these may have won a race against it, or ended its parent.
             let open = world.checker.live().any(|(live, _, seen)| *live == id && seen.lease.is_some());
             if open {
                 ask(world, id, CompleteExecution::new(id, fence))?;
@@ -295,7 +296,7 @@ fn work(world: &mut World, route: Route, lane: &str) -> Check {
     Err(Violation::liveness(format!("lane {lane} of {route} never runs dry")))
 }
 
-/// Grants that may start, with the sets they keep while they are set aside.
+/// Grants that may start, with the sets they keep while suspended.
 fn admitted(world: &mut World, grants: Vec<Grant>) -> Result<Vec<(Grant, Vec<String>)>, Violation> {
     let free = |grant: &Grant| !world.board.limits.on || !needs_admission(grant);
     let (free, asking): (Vec<Grant>, Vec<Grant>) = grants.into_iter().partition(free);
@@ -344,7 +345,7 @@ fn drain_outbox(world: &mut World) -> Check {
     Ok(())
 }
 
-/// Lets every retention, key and registration run out, then looks for what is left.
+/// Lets every retention, key and registration expire, then checks what is left.
 fn retire_all(world: &mut World) -> Check {
     limits::pay_all(world)?;
     let routes: Vec<Route> = world.board.routes().chain([Route::Fleet, Route::Quota(0), Route::Budget(0)]).collect();
@@ -373,7 +374,7 @@ fn retire_all(world: &mut World) -> Check {
     world.checker.nothing_left(&world.store.dump()?)
 }
 
-/// Carries what is owed to receivers, which outlives what it tells of.
+/// Delivers all owed webhooks, which outlive their executions.
 fn deliver_all(world: &mut World) -> Check {
     for route in world.board.routes() {
         for _ in 0..ROUNDS_MAX {
@@ -387,7 +388,7 @@ fn deliver_all(world: &mut World) -> Check {
                 let note = NoteWebhook::new(webhook.delivery_id, 500, WebhookResult::Delivered, webhook.tries);
                 call(world, route, note)?;
             }
-            // What was given is known to be due again later, until it is noted.
+            // A taken webhook counts as due later, until its outcome is reported.
             match next_at {
                 _ if more || held || !items.is_empty() => {}
                 Some(at) => world.now = world.now.max(at),

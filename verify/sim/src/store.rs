@@ -1,4 +1,4 @@
-//! The embedded host under the simulation's thumb: virtual time, faults on order, death and resurrection.
+//! The embedded host in the simulation: virtual time, injected faults, deaths and restarts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use tokio::runtime::Runtime;
 use crate::check::Violation;
 use crate::request::{Failure, Outcome, Request};
 
-/// Something the host meets during the next call.
+/// A fault during the next call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// The process dies at the n-th store command, if the call has that many.
     CrashAt(u64),
-    /// The process dies after the commit, before the answer.
+    /// The process dies after the commit, before the reply.
     CrashAfterCommit,
-    /// The n-th store command fails as if the disk had.
+    /// The n-th store command fails like a disk error.
     BreakAt(u64),
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct Store {
     library: String,
     clock: Arc<VirtualClock>,
     partitions: PartitionConfig,
-    /// Absent only while it is opened again.
+    /// `None` only while it is opened again.
     open: Option<(Arc<Embedded>, Client)>,
     watch: Option<Watch>,
     full: bool,
@@ -80,7 +80,7 @@ impl Store {
         let routes: Vec<Route> = (0..self.partitions.executions).map(Route::Execution).collect();
         self.runtime.block_on(host.subscribe(&routes)).expect("a host that just opened takes subscriptions");
         self.watch = Some(host.watch());
-        // The checker follows one call at a time, so what a call owes to other partitions is paid by calls of its own.
+        // The checker follows one call at a time, so debts to other partitions are paid by separate calls.
         let client = Client::new(host.clone(), self.partitions).without_visits();
         self.open = Some((host, client));
     }
@@ -97,7 +97,7 @@ impl Store {
         self.clock.set_ms(now_ms);
     }
 
-    /// While on, every write finds the disk full.
+    /// While on, every write fails because the disk is full.
     pub fn set_full(&mut self, on: bool) {
         self.full = on;
         self.host().faults().set_full(on);
@@ -107,7 +107,7 @@ impl Store {
         self.full
     }
 
-    /// Runs one request, perhaps into a fault. A host that died is open again afterwards.
+    /// Runs one request, possibly with a fault. If the host died, it is opened again.
     pub fn run(&mut self, route: Route, request: &Request, fault: Option<Fault>) -> Result<Outcome, Violation> {
         let faults = self.host().faults();
         match fault {
@@ -140,7 +140,7 @@ impl Store {
         }
     }
 
-    /// A call the simulation itself makes, which must succeed.
+    /// A call of the simulation itself, which must succeed.
     fn ask<C: Call>(&self, route: Route, call: &C) -> Result<C::Reply, Violation> {
         self.runtime
             .block_on(self.client().call(route, call))
@@ -158,7 +158,7 @@ impl Store {
         self.ask(Route::Config, &FixPartitions::new(defaults)).map(drop)
     }
 
-    /// Everything the store knows about an execution.
+    /// The full description of an execution.
     pub fn describe(&self, id: ExecutionId) -> Result<Option<Execution>, Violation> {
         let route = self.client().route_of(&id);
         let call = DescribeExecution { execution_id: id };
@@ -169,7 +169,7 @@ impl Store {
         }
     }
 
-    /// A flow, as it is described.
+    /// The description of a flow.
     pub fn describe_flow(&self, id: FlowId) -> Result<Option<Flow>, Violation> {
         let route = Route::Execution(self.partitions.of_flow(&id));
         match self.runtime.block_on(self.client().call(route, &DescribeFlow { flow_id: id })) {
@@ -190,7 +190,7 @@ impl Store {
         }
     }
 
-    /// A budget as it is now.
+    /// The current state of a budget.
     pub fn budget(&self, id: BudgetId) -> Result<Option<Budget>, Violation> {
         match self.runtime.block_on(self.client().call(Route::Budget(0), &GetBudget { budget_id: id })) {
             Ok(GetBudgetReply::Found { budget, .. }) => Ok(Some(budget)),
@@ -199,7 +199,7 @@ impl Store {
         }
     }
 
-    /// What a quota knows of a key.
+    /// The state of a quota's key.
     pub fn quota_key(&self, id: QuotaPolicyId, key: &str) -> Result<Option<QuotaKeyState>, Violation> {
         let call = GetQuota { key: Some(key.to_owned()), quota_id: id };
         match self.runtime.block_on(self.client().call(Route::Quota(0), &call)) {
@@ -209,19 +209,19 @@ impl Store {
         }
     }
 
-    /// Who is in a set.
+    /// The holders in a set.
     pub fn holders(&self, route: Route, set: String) -> Result<Vec<Holder>, Violation> {
         let ListHoldersReply::Holders { items, .. } = self.ask(route, &ListHolders { limit: 1000, offset: 0, set })?;
         Ok(items)
     }
 
-    /// What a partition owes.
+    /// The effects that a partition owes.
     pub fn owed(&self, route: Route) -> Result<Vec<Effect>, Violation> {
         let ReadOutboxReply::Effects { items } = self.ask(route, &ReadOutbox::new(1000))?;
         Ok(items)
     }
 
-    /// Budgets whose waiting work was not told of their room.
+    /// Budgets that have room and whose waiting work was not unblocked yet.
     pub fn cleared(&self) -> Result<Vec<ClearedBudget>, Violation> {
         let ClearedBudgetsReply::Cleared { items, .. } = self.ask(Route::Budget(0), &ClearedBudgets::new(64))?;
         Ok(items)
@@ -248,7 +248,7 @@ impl Store {
             .map_err(|error| Violation::new(41, format!("events of {route} cannot be read: {error}")))
     }
 
-    /// What the partitions announced since the last call; complete once any later call was answered.
+    /// The announcements of the partitions since the last call. They are complete once any later call has returned.
     pub fn heard(&mut self) -> Result<Vec<(Route, Wake)>, Violation> {
         let mut heard = Vec::new();
         let watch = self.watch.as_mut().expect("open between calls");
@@ -274,7 +274,7 @@ impl Store {
             .map_err(|error| Violation::new(38, format!("dump: {error}")))
     }
 
-    /// What the library's own check finds, everywhere.
+    /// All findings of the library's own check.
     pub fn fsck(&self) -> Result<Vec<Finding>, Violation> {
         let mut found = Vec::new();
         let others = [Route::Fleet, Route::Quota(0), Route::Budget(0)];

@@ -1,4 +1,4 @@
-//! What happened, counted: a run that met too little has shown nothing.
+//! Counts of what happened. A run with too few events shows nothing.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,7 +12,7 @@ impl Totals {
         *self.0.entry(format!("{group}.{name}")).or_default() += 1;
     }
 
-    /// How often this was counted, e.g. `event.execution.completed`.
+    /// The count with this name, e.g. `event.execution.completed`.
     #[must_use]
     pub fn of(&self, name: &str) -> u64 {
         self.0.get(name).copied().unwrap_or(0)

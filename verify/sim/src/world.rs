@@ -1,4 +1,4 @@
-//! The world: virtual time, a queue of what happens next, and a network that loses, copies and delays.
+//! The world: virtual time, a queue of coming events, and a network that loses, copies and delays.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,21 +17,22 @@ use crate::settle;
 use crate::store::{Fault, Store};
 use crate::totals::Totals;
 
-/// When every simulation begins.
+/// The time at which every simulation begins.
 const BEGIN_MS: i64 = 1_700_000_000_000;
 
-/// Every how many calls all indexes are compared with what was seen, and every how many the library's own check runs.
+/// The number of calls between two comparisons of all indexes with the history, and between two runs of the library's
+/// own check.
 const INDEXES_EVERY: u64 = 5;
 const FSCK_EVERY: u64 = 40;
 
-/// How often a client asks again before it gives up.
+/// How often a client retries before it gives up.
 const ASKS_MAX: u32 = 3;
 
 enum Due {
     Tick(usize),
     Arrive(u64, Route, Arc<Request>),
     Answer(u64, Arc<Outcome>),
-    /// The client waited long enough for an answer.
+    /// The client waited too long for a reply.
     Silence(u64),
     RoomAgain,
 }
@@ -74,7 +75,7 @@ impl World {
             checker: Checker::new(partitions),
             board,
             now: BEGIN_MS,
-            // Admission takes calls of its own.
+            // Admission needs additional calls.
             steps: options.steps + if profile.limits { options.steps / 2 } else { 0 },
             profile,
             done: 0,
@@ -108,7 +109,7 @@ impl World {
             let Some(((at, _), due)) = self.queue.pop_first() else {
                 break;
             };
-            // What was due while the world stood still happens late.
+            // Events that were due while the world stopped happen late.
             self.now = self.now.max(at);
             self.happen(due)?;
         }
@@ -125,7 +126,7 @@ impl World {
             let outcome = self.execute(Route::Fleet, &call.into(), "setup", None)?;
             if let Outcome::Reply(Reply::DefineLane(DefineLaneReply::Defined { entry, .. })) = outcome {
                 for route in self.board.routes() {
-                    // Some partitions meet the lane only when work for it comes.
+                    // Some partitions first meet a lane when they get work for it.
                     if self.rng.percent(80) {
                         self.execute(route, &InstallLane { entry: entry.clone() }.into(), "setup", None)?;
                     }
@@ -197,7 +198,7 @@ impl World {
         Ok(())
     }
 
-    /// Lets an actor act and sends what it wants to say.
+    /// Lets an actor act, and sends its calls.
     fn play(
         &mut self,
         index: usize,
@@ -216,12 +217,13 @@ impl World {
         next
     }
 
-    /// Puts a request on the wire: it may vanish, take long, or arrive twice.
+    /// Sends a request over the network. It may be lost, delayed or duplicated.
     fn send(&mut self, token: u64) {
         let asked = self.asked.get_mut(&token).expect("asked before it is sent");
         asked.asks += 1;
         let (route, request) = (asked.route, asked.request.clone());
-        // A grant has one life: a copy that issues it again, and one that consumes it, would start what nobody asked for.
+        // A grant is used once. A copy that issues it again and another that consumes it would start something that was
+        // not requested.
         let once = self.profile.limits && matches!(*request, Request::IssueGrants(_));
         if self.rng.permille(self.profile.lose_request) {
             self.totals.count("fault", "lost request");
@@ -294,7 +296,7 @@ impl World {
         None
     }
 
-    /// Runs a call on the host and has the checker look at everything it did.
+    /// Runs a call on the host, and has the checker check all its effects.
     pub fn execute(
         &mut self,
         route: Route,
@@ -367,7 +369,7 @@ impl World {
         self.totals.count(group, name);
     }
 
-    /// The whole store against what the checker expects, and the library's own check.
+    /// Compares the whole store with the checker's expectations, and runs the library's own check.
     pub fn check_deeply(&mut self) -> Result<(), Violation> {
         self.totals.count("checks", "fsck");
         self.checker.deep(&self.store)

@@ -1,4 +1,5 @@
-//! Access tokens: kept by their digests, found while they last, listed without a secret, revoked with a word to every server.
+//! Access tokens: found by digest while they are valid, listed without secrets, and revoked with an announcement to
+//! every server.
 
 use ff_conformance::harness::refusal;
 use ff_conformance::{Store, for_each_host};
@@ -36,7 +37,8 @@ for_each_host! {
         };
         assert_eq!((&access, found(&store, 1).await.unwrap()), (&expected, expected.clone()));
         assert_eq!(refusal(found(&store, 2).await), ErrorCode::AccessNotFound);
-        // The same grant again is the same; another under its id, or its digest under another id, is not.
+        // Repeating the same grant changes nothing. Another grant under the same id, or its digest under another id,
+        // fails.
         store.advance(10);
         let GrantAccessReply::Granted { access } = fleet(&store, &asked).await.unwrap();
         assert_eq!(access, expected);
@@ -88,7 +90,7 @@ for_each_host! {
         assert_eq!(refusal(fleet(&store, &revoke).await), ErrorCode::AccessNotFound);
         let last = store.events(Route::Fleet).await.pop().expect("it was told");
         assert_eq!((last.r#type.as_str(), last.data.get("actor").and_then(EventValue::as_str)), ("operator.token_revoked", Some("ann")));
-        // Its id and its digest may be granted anew.
+        // Its id and its digest can be granted again.
         fleet(&store, &grant(1)).await.unwrap();
         found(&store, 1).await.unwrap();
     }

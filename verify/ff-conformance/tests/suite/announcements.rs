@@ -1,4 +1,4 @@
-//! What a partition announces: at most one message per call, and none that dispatchers and timers do not need.
+//! The announcements of a partition: at most one message per call, and none that dispatchers and timers do not need.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use ff_conformance::{Store, for_each_host};
 use ff_script::generated::*;
 use ff_script::{Route, Wake, WakeUp, Watch};
 
-/// Hears the messages of one partition. Someone listens to events, so every call with an event is exactly one message.
+/// Receives the messages of one partition. Events have a reader, so every call with an event sends exactly one message.
 struct Ear(Watch, Route);
 
 impl Ear {
@@ -16,7 +16,7 @@ impl Ear {
         store.host().subscribe(&[route]).await.expect("the host subscribes");
         store.host().set_listening(true);
         let mut ear = Ear(watch, route);
-        // On a server the subscription takes hold a moment later; a message of ours proves that it has.
+        // On a server the subscription starts a moment later. A test message proves that it has started.
         let deadline = tokio::time::Instant::now() + Duration::from_secs(10);
         for number in 0.. {
             let probe = DefineLane {
@@ -46,7 +46,7 @@ impl Ear {
         }
     }
 
-    /// The one message of the call just made, without the news that there are events.
+    /// The only message of the last call, without the news about events.
     async fn said(&mut self) -> Vec<Wake> {
         let message = self.next(Duration::from_secs(10)).await.expect("a message");
         assert!(message.contains(&Wake::Events), "someone listens: {message:?}");
@@ -81,14 +81,14 @@ for_each_host! {
             store.submit_kind("mail").await;
             assert_eq!(ear.said().await, [ready("any", now)]);
         }
-        // One is taken, one is left: whoever claimed comes back for it, so the next submit says nothing.
+        // One is taken and one is left. The claiming worker comes back for it, so the next submit announces nothing.
         store.claim_one("w1").await;
         assert_eq!(ear.said().await, [timer(now + 30_000)], "the end of the lease");
         store.submit_kind("mail").await;
         assert_eq!(ear.said().await, []);
         store.submit(Submission { priority: Some(1), ..store.submission("mail") }).await;
         assert_eq!(ear.said().await, [ready("any", now - ff_conformance::work::STRICT)], "a better head is always said");
-        // A claim that finds nothing more makes the next submit speak again.
+        // After a claim that finds no more work, the next submit announces again.
         store.claim("w1", 9).await;
         ear.said().await;
         store.submit_kind("mail").await;

@@ -1,4 +1,4 @@
-//! Arguments: whatever is missing, unknown, mistyped, too long or too many is refused with its field, and nothing is written.
+//! Arguments: a missing, unknown, mistyped, too long or too large one fails with its field, and nothing is written.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +48,7 @@ async fn expect_refusal(
     same_in_process(contract, fields, what, &reply);
 }
 
-/// Whatever can be written as a typed call is refused in the same words before it leaves the process.
+/// A typed call with the same mistake fails with the same message before it leaves the process.
 fn same_in_process(contract: &Contract, fields: &BTreeMap<String, Value>, what: &str, reply: &Value) {
     let mut packed = Vec::new();
     rmpv::encode::write_value(&mut packed, &arguments(fields)).expect("a Vec takes every byte");
@@ -57,7 +57,7 @@ fn same_in_process(contract: &Contract, fields: &BTreeMap<String, Value>, what: 
         None => return,
         Some(Ok(())) => {
             let text = field(field(reply, "detail"), "problem").as_str();
-            // A typed call has no such field, and writes a UUID in the one way there is.
+            // A typed call cannot have such a field, and writes a UUID in only one way.
             let cannot_be_said = ["is not a known field", "must be a UUID in lower case"];
             assert!(text.is_some_and(|text| cannot_be_said.contains(&text)), "{} with {what}: {reply}", contract.name);
             return;
@@ -71,7 +71,7 @@ fn same_in_process(contract: &Contract, fields: &BTreeMap<String, Value>, what: 
     assert_eq!(problem, said, "{} with {what}", contract.name);
 }
 
-/// Where a function is called when it is called rightly.
+/// The route on which a function is correctly called.
 fn route(function: &str) -> Route {
     let fleet = ["worker", "_server", "ff_define_lane", "ff_get_lane", "ff_list_lanes"];
     if function == "ff_fix_partitions" {
@@ -118,7 +118,8 @@ for_each_host! {
         assert!(contracts.functions.len() >= 50, "{} functions", contracts.functions.len());
         for contract in &contracts.functions {
             let reply = store.raw(route(contract.name), contract.name, contract.read_only, &arguments(&contracts.required(contract))).await;
-            // A delay and a rest are said in one of two ways, a quota has one of three parts, a webhook tells of one of two, each optional.
+            // A delay and a rest have one of two fields, a quota one of three parts, a webhook one of two ids; each of
+            // them is optional.
             if !["ff_delay_execution", "ff_sleep_execution", "ff_put_quota", "ff_describe_webhook"].contains(&contract.name) {
                 assert_ne!(refused(&reply).0.as_deref(), Some("invalid_argument"), "{}: {reply}", contract.name);
             }

@@ -1,4 +1,4 @@
-//! Budgets: what is used and held up a tree, limits that nothing passes, and what operators may do about them.
+//! Budgets: usage and holds up a tree, limits that are never exceeded, and the actions of operators.
 
 use std::collections::BTreeMap;
 
@@ -133,7 +133,7 @@ async fn cleared(store: &Store) -> Vec<BudgetId> {
     items.into_iter().map(|item| item.budget_id).collect()
 }
 
-/// What the partition says until it is quiet for a moment.
+/// The partition's announcements until it is quiet for a moment.
 async fn said(news: &mut ff_script::Watch) -> Vec<Wake> {
     let mut all = Vec::new();
     while let Ok(Ok(item)) = tokio::time::timeout(std::time::Duration::from_millis(200), news.recv()).await {
@@ -144,14 +144,14 @@ async fn said(news: &mut ff_script::Watch) -> Vec<Wake> {
     all
 }
 
-/// Repairs what fsck finds among the keys of the budgets.
+/// Repairs the findings of fsck about budgets.
 async fn repair(store: &Store) {
     let keys =
         store.dump().await.into_keys().filter(|key| key.contains("{b:0}")).map(|key| key.into_bytes().into()).collect();
     store.call(BUDGETS, &CheckKeys { keys, repair: true }).await.unwrap();
 }
 
-/// The field a refusal names.
+/// The field named in a refusal.
 fn field_of(reply: &Value) -> String {
     let map = |value: &Value, name: &str| {
         let entries = value.as_map().unwrap();
@@ -198,7 +198,7 @@ for_each_host! {
             assert_eq!(spent(&store, id).await, (50, 0));
         }
         assert_eq!(spent(&store, right).await, (0, 0));
-        // The middle is in the way, and is named; nothing changes anywhere.
+        // The middle budget refuses and is named. Nothing changes anywhere.
         match spend(&store, leaf, 31).await {
             ApplyUsageReply::HardBreach { budget_id, used: 50, limit: 80, .. } => assert_eq!(budget_id, left),
             other => panic!("{other:?}"),
@@ -211,7 +211,7 @@ for_each_host! {
         for (id, used) in [(leaf, 50), (left, 50), (right, 50), (root, 100)] {
             assert_eq!(spent(&store, id).await, (used, 0));
         }
-        // What is held below counts above.
+        // Holds of a child count in its parents.
         let wide = child(&store, right, None).await;
         raise(&store, root, 150).await;
         assert!(matches!(reserve(&store, &reservation(&store, wide, 50)).await, ReserveBudgetReply::Reserved { .. }));
@@ -233,7 +233,7 @@ for_each_host! {
         assert_eq!(apply(&store, id, second.clone()).await.unwrap(), ApplyUsageReply::Ok);
         assert_eq!(apply(&store, id, second).await.unwrap(), ApplyUsageReply::AlreadyApplied { same: false });
         assert_eq!(spent(&store, id).await, (140, 0));
-        // Reports are known for a week; what they used stays counted after it.
+        // Reports are kept for a week. Their usage stays counted afterwards.
         store.advance(WEEK_MS + 1);
         raise(&store, id, 1_000).await;
         spend(&store, id, 1).await;
@@ -311,10 +311,10 @@ for_each_host! {
         assert_eq!(items.iter().map(|item| item.admitted).collect::<Vec<_>>(), [true, false, true]);
         assert_eq!((items[1].refusal, items[1].dimension.as_deref()), (Some(BudgetRefusal::Hard), Some("tokens")));
         assert_eq!(spent(&store, id).await, (0, 100));
-        // Asked again, the same holders are admitted again and hold nothing twice.
+        // Repeating the request admits the same holders and holds nothing twice.
         assert!(admit(&store, id, vec![a.clone()]).await[0].admitted);
         assert_eq!(spent(&store, id).await, (0, 100));
-        // Without an estimate something must be left.
+        // Without an estimate, something must be left.
         assert!(!admit(&store, id, vec![candidate(&store, None)]).await[0].admitted);
         assert_eq!(release(&store, id, &a).await, 1);
         assert_eq!(release(&store, id, &a).await, 0);
@@ -334,7 +334,7 @@ for_each_host! {
             holder_id: Some(who.holder_id),
             ..report(&store, &[("tokens", n)])
         };
-        // Nothing is free: a stranger gets nothing, the holder what it holds and not more.
+        // Nothing is free: another worker gets nothing, and the holder gets no more than it holds.
         assert!(matches!(spend(&store, id, 1).await, ApplyUsageReply::HardBreach { .. }));
         assert_eq!(apply(&store, id, own(20)).await.unwrap(), ApplyUsageReply::Ok);
         assert_eq!(spent(&store, id).await, (20, 80));
@@ -355,7 +355,7 @@ for_each_host! {
         let more = reserve(&store, &reservation(&store, id, 21)).await;
         assert!(matches!(more, ReserveBudgetReply::HardBreach { used: 0, limit: 100, .. }));
         assert_eq!(spent(&store, id).await, (0, 80));
-        // More than the limit is not accepted, and the reservation stays.
+        // More than the limit fails, and the reservation stays.
         let over = settle(&store, id, call.reservation_id, 101).await.unwrap();
         assert!(matches!(over, SettleReservationReply::HardBreach { .. }));
         assert_eq!(spent(&store, id).await, (0, 80));
@@ -410,7 +410,8 @@ for_each_host! {
         store.fire_due(BUDGETS).await;
         let budget = get(&store, id).await;
         assert_eq!((budget.dimensions[0].used, budget.period, budget.next_reset_at), (0, 2, Some(first_end + 10_000)));
-        // The period ends for whoever asks, timer or not; one that nobody saw does not move the step.
+        // The period ends for the next call, with or without a timer. A period without calls does not shift the
+        // interval.
         spend(&store, id, 10).await;
         store.advance(25_000);
         assert_eq!(spent(&store, id).await, (0, 0));
@@ -460,7 +461,7 @@ for_each_host! {
             holder_id: Some(running.holder_id),
             ..report(&store, &[("tokens", 20)])
         };
-        // Running work goes on; new work waits for an operator.
+        // Running work goes on. New work waits for an operator.
         assert!(matches!(apply(&store, asks, late).await.unwrap(), ApplyUsageReply::SoftBreach { .. }));
         release(&store, asks, &running).await;
         let waiting = admit(&store, asks, vec![candidate(&store, Some(5))]).await;
@@ -543,7 +544,7 @@ for_each_host! {
         assert_eq!((action.action.as_str(), action.actor.as_str(), action.delta), ("correct", "eve", Some(-30)));
         assert_eq!((action.dimension.as_deref(), action.reason.as_deref()), (Some("tokens"), Some("billed twice")));
         assert_eq!((spent(&store, id).await, spent(&store, root).await), ((10, 0), (10, 0)));
-        // An operator may say that more was spent than allowed; nothing is accepted then.
+        // An operator may correct the usage to more than the limit. Nothing is accepted then.
         store.call(BUDGETS, &correct(200)).await.unwrap();
         assert_eq!(spent(&store, root).await, (210, 0));
         assert!(matches!(spend(&store, id, 1).await, ApplyUsageReply::HardBreach { .. }));
@@ -559,7 +560,7 @@ for_each_host! {
         let quiet = candidate(&store, Some(10));
         admit(&store, id, vec![quiet.clone()]).await;
         release(&store, id, &quiet).await;
-        // Nobody was refused: nobody has to hear of it.
+        // No execution was refused, so nothing is announced.
         assert_eq!(cleared(&store).await, []);
         admit(&store, id, vec![candidate(&store, Some(15))]).await;
         release(&store, id, &who).await;
@@ -590,7 +591,7 @@ for_each_host! {
             let error = store.call(BUDGETS, &change(wrong, None)).await.unwrap_err().to_string();
             assert!(error.contains("limits["), "{error}");
         }
-        // A limit may be put below what is used: nothing is accepted until there is room.
+        // A limit may be set below the used amount. Nothing is accepted until there is room.
         spend(&store, id, 15).await;
         raise(&store, id, 5).await;
         assert!(matches!(spend(&store, id, 1).await, ApplyUsageReply::HardBreach { used: 15, limit: 5, .. }));
@@ -661,13 +662,13 @@ for_each_host! {
             repair(&store).await;
             assert_eq!(store.dump_without_streams().await, sound, "{what} is repaired");
         }
-        // A hold that is lost is not held; the sum follows the holds.
+        // A lost hold no longer counts: the sum follows the holds.
         server.command::<redis::Value>(&["HDEL", &part("holds"), &hold]).unwrap();
         server.command::<redis::Value>(&["ZREM", timers, &format!("hold:{id}:{hold}")]).unwrap();
         assert_eq!(store.fsck().await.iter().map(|finding| finding.invariant).collect::<Vec<_>>(), [32]);
         repair(&store).await;
         assert_eq!(spent(&store, id).await, (10, 0));
-        // A limit below what is used is an operator's to set; without that it is an overshoot.
+        // An operator may set a limit below the used amount. Otherwise it is an overshoot.
         raise(&store, id, 5).await;
         store.assert_sound().await;
         let mut connection = server.connection().unwrap();
@@ -676,7 +677,7 @@ for_each_host! {
         redis::cmd("SET").arg(part("core")).arg(damaged).exec(&mut connection).unwrap();
         assert_eq!(store.fsck().await.iter().map(|finding| finding.invariant).collect::<Vec<_>>(), [31]);
         redis::cmd("SET").arg(part("core")).arg(right).exec(&mut connection).unwrap();
-        // Use without its report is not the sum of the reports.
+        // Usage without its report differs from the sum of the reports.
         server.command::<redis::Value>(&["DEL", &part("reports")]).unwrap();
         assert_eq!(store.fsck().await.iter().map(|finding| finding.invariant).collect::<Vec<_>>(), [30]);
         store.call(BUDGETS, &ResetBudget { actor: "ops".into(), budget_id: id, request_id: None }).await.unwrap();
@@ -690,7 +691,7 @@ for_each_host! {
     }
 }
 
-/// The same rules once more, as slowly and plainly as possible.
+/// A second, slow and plain implementation of the same rules.
 mod ledger {
     use super::*;
 
@@ -699,7 +700,7 @@ mod ledger {
         parent: BTreeMap<usize, usize>,
         hard: BTreeMap<usize, i64>,
         used: BTreeMap<usize, i64>,
-        /// Who holds how much of which budget.
+        /// The holders, with their budget and amount.
         holds: BTreeMap<Uuid, (usize, i64)>,
     }
 
@@ -712,7 +713,7 @@ mod ledger {
             self.holds.values().filter(|(budget, _)| self.path(*budget).contains(&at)).map(|(_, n)| n).sum()
         }
 
-        /// True when so much more fits everywhere up the tree, if `own` of it is held already.
+        /// Whether this amount fits in every budget up the tree; `own` of it is already held.
         fn fits(&self, at: usize, n: i64, own: i64) -> bool {
             self.path(at).into_iter().all(|b| self.used[&b] + self.held(b) - own + n <= self.hard[&b])
         }
@@ -775,7 +776,7 @@ mod ledger {
                 (5, Some(hold)) => {
                     let (at, held) = naive.holds[&hold];
                     if let Some(who) = holders.get(&hold) {
-                        // A report takes its holder's estimate first.
+                        // A report first uses its holder's estimate.
                         let own = held.min(n);
                         let fits = naive.fits(at, n, own);
                         let mine = UsageReport {

@@ -179,7 +179,7 @@ for_each_host! {
         let parent = store.start("agent", "w1").await;
         let ids = spawn(&store, &parent, vec![child(&store, "a")]).await;
         wait(&store, &parent).await;
-        // Its lease is gone: nothing is lost by time.
+        // Its lease is gone, so time changes nothing.
         store.advance(LEASE_MS * 3);
         store.fire_all().await;
         assert_eq!(store.state(parent.execution_id).await, PublicState::WaitingChildren);
@@ -240,7 +240,7 @@ for_each_host! {
             if from.is_none() { break }
         }
         assert_eq!(seen, ids);
-        // A claim carries as much as fits.
+        // A claim carries as many outcomes as fit.
         let WaitChildrenReply::Ended { children, more } = wait(&store, &parent).await else { panic!("not ended") };
         assert_eq!((children.len(), more), (3, true));
         let _ = HOME;

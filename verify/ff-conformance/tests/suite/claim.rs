@@ -1,4 +1,4 @@
-//! Which work a claim takes: priority, age, requirements, preferences, fairness, and the request that asked.
+//! Which work a claim takes: priority, age, requirements, preferences, fairness; and repeated requests.
 
 use std::collections::BTreeMap;
 
@@ -136,7 +136,7 @@ for_each_host! {
         }
         assert_eq!(claimed_kinds(&store, "w1", &["eu", "gpu"], 1).await, ["eu-gpu"]);
         assert_eq!(claimed_kinds(&store, "w2", &["eu", "gpu"], 1).await, ["eu"]);
-        // Never across priorities, and a worker without the token takes the oldest.
+        // Preference never overrides priority, and a worker without the token takes the oldest.
         assert_eq!(claimed_kinds(&store, "w3", &["eu", "gpu"], 2).await, ["plain", "low-eu-gpu"]);
     }
 
@@ -225,14 +225,14 @@ for_each_host! {
         let mut tasks = store.claim_with(HOME, &claim).await;
         let before = store.dump().await;
         tasks.sort_by_key(|task| task.execution_id);
-        // New attempt ids in the repetition change nothing: the lease ids decide.
+        // New attempt ids in the repetition change nothing, because the lease ids decide.
         let again = ClaimExecutions { attempt_ids: (0..2).map(|_| store.lease_ids().attempt_id).collect(), ..claim.clone() };
         assert_eq!(store.ask(&again).await, Ok(ClaimExecutionsReply::Replayed { tasks: tasks.clone() }));
         assert_eq!(store.dump().await, before, "a repetition writes nothing");
-        // Only what is still leased is answered again.
+        // Only live leases are returned again.
         store.complete(&tasks[0]).await;
         assert_eq!(store.ask(&again).await, Ok(ClaimExecutionsReply::Replayed { tasks: vec![tasks[1].clone()] }));
-        // Another instance's request is another request, whatever its id.
+        // The same request id from another instance is another request.
         let other = ClaimExecutions { instance: "w2".into(), ..again };
         assert_eq!(store.claim_with(HOME, &other).await.len(), 1);
     }
@@ -243,7 +243,7 @@ for_each_host! {
         let claim = store.claim_call("w1", 1);
         let task = store.claim_with(HOME, &claim).await.remove(0);
         store.advance(claim.lease_ttl_ms);
-        // The lease is over although no timer has fired: nothing is handed out twice, nothing is answered again.
+        // The lease is over although no timer has fired: nothing is claimed twice, and nothing is returned again.
         assert_eq!(store.ask(&claim).await, Ok(ClaimExecutionsReply::Claimed { tasks: vec![], next_score: None, admission_needed: None }));
         store.fire_all().await;
         let again = store.claim_with(HOME, &claim).await.remove(0);

@@ -1,4 +1,4 @@
-//! Every generated type survives the way through each host's `cmsgpack`.
+//! Every generated type survives each host's `cmsgpack`.
 
 use ff_script::sample::Rng;
 use ff_script::{Host, Invocation, Library, Route};
@@ -15,7 +15,7 @@ async fn every_type_survives(host: &dyn Host) {
     for specimen in ff_script::generated::SPECIMENS {
         for seed in 0..ff_testkit::tier::rounds(8, 40, 400) {
             let sent = (specimen.encode)(&mut Rng::new(seed));
-            // An argument is a map: the values of the specimen travel as a list in its one field.
+            // An argument is a map, so the values of the specimen travel as a list in its only field.
             let (mut values, mut rest) = (0_u8, ff_script::wire::Reader::new(&sent));
             while !rest.is_empty() {
                 rest.skip().expect("a specimen is msgpack");

@@ -1,4 +1,4 @@
-//! Conditions: the library counts signals as the reference in `ff_core` does, whenever they come.
+//! Conditions: the library counts signals like the reference in `ff_core`, whenever they arrive.
 
 use ff_conformance::harness::Kind;
 use ff_conformance::waits::nodes;
@@ -10,10 +10,11 @@ use proptest::test_runner::{Config, TestRunner};
 
 const KEYS: [&str; 3] = ["w0", "w1", "w2"];
 const NAMES: [&str; 3] = ["a", "b", "c"];
-/// Who may answer at each waitpoint; none is the one token without a name.
+/// The approvers of each waitpoint. An empty list is one token without a name.
 const APPROVERS: [&[&str]; 3] = [&[], &["ann", "bob"], &["bob", "cid"]];
 
-/// One wait: what for, what arrives, how much of it before the suspend, and which waitpoints exist by then.
+/// One wait: its condition, the signals, how many of them arrive before the suspend, and the waitpoints that exist by
+/// then.
 #[derive(Clone, Debug)]
 struct Wait {
     condition: Condition,
@@ -76,7 +77,7 @@ fn expected(
     evaluate(condition, arrived).satisfying().iter().map(|&index| ids[index]).collect()
 }
 
-/// Answers how the wait ended, so that the run can say whether it met every way.
+/// Compares both, and returns how the wait ended, so that the run can check that every way occurred.
 async fn agrees(store: &Store, wait: Wait) -> &'static str {
     let run = Run {
         store,

@@ -1,4 +1,4 @@
-//! The contracts as the library declares them: what each function takes, and every way to say it wrongly.
+//! The contracts that the library declares: the arguments of each function, and every way to get them wrong.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ enum Shape {
     Struct { fields: Vec<Named> },
 }
 
-/// A field of a struct; a flat one stands for the fields of its own struct.
+/// A field of a struct. A flat one stands for the fields of its own struct.
 #[derive(Clone)]
 struct Named {
     name: String,
@@ -40,11 +40,11 @@ pub struct Contracts {
     types: BTreeMap<String, Shape>,
 }
 
-/// A wrong value in place of a right one, and the refusal it must meet.
+/// A wrong value in place of a right one, and the expected refusal.
 pub struct Mistake {
     pub what: String,
     pub value: Value,
-    /// The field as the refusal names it, from the value down: `.retry.backoff`, `[0]`.
+    /// The field in the refusal, relative to the value: `.retry.backoff`, `[0]`.
     pub path: String,
     pub code: &'static str,
 }
@@ -52,11 +52,11 @@ pub struct Mistake {
 const INVALID: &str = "invalid_argument";
 
 impl Contracts {
-    /// Reads them through Lua, as the library itself does.
+    /// Reads the contracts through Lua, as the library itself does.
     pub fn read() -> Contracts {
         let lua = Lua::new();
         lua.load("cmsgpack = {}; redis = { register_function = function() end }").exec().expect("stubs");
-        // The bundle keeps its modules to itself; one more line hands out the way to them.
+        // The bundle hides its modules; one extra line exposes them.
         let bundle = Library::shipped().text.replacen("#!", "--", 1) + "\nreturn require";
         let require: Function = lua.load(bundle).set_name("library").eval().expect("the bundle");
         let manifest: Vec<String> = require.call("manifest").expect("the manifest");
@@ -70,7 +70,7 @@ impl Contracts {
         Contracts { functions: list.iter().map(contract).collect(), types: shapes(&types) }
     }
 
-    /// Arguments with everything that is required and nothing else.
+    /// Only the required arguments.
     pub fn required(&self, contract: &Contract) -> BTreeMap<String, Value> {
         contract
             .args
@@ -117,7 +117,7 @@ impl Contracts {
         }
     }
 
-    /// Every way to give a wrong value of the type: mistyped, out of bounds, too long, too many, missing, unknown.
+    /// Every kind of wrong value for the type: mistyped, out of bounds, too long, too many, missing, unknown.
     pub fn mistakes(&self, spec: &str) -> Vec<Mistake> {
         let here =
             |what: &str, value: Value| Mistake { what: what.to_owned(), value, path: String::new(), code: INVALID };
@@ -246,7 +246,7 @@ impl Contracts {
             code: INVALID,
         });
         for Named { name, spec, flat } in fields {
-            // The caller knows the fields of a flat struct as fields of this one.
+            // To the caller, the fields of a flat struct are fields of this one.
             let shown = if *flat { String::new() } else { format!(".{name}") };
             if !spec.ends_with('?') {
                 list.push(Mistake {

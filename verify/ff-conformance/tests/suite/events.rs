@@ -1,4 +1,4 @@
-//! Events: each transition appends exactly one, with its type and what it is about; the stream is read by cursor.
+//! Events: each transition appends exactly one, with its type and its subject; the stream is read by cursor.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -13,13 +13,13 @@ pub fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
-/// What an event says besides how long something lasted.
+/// The facts of an event, without durations.
 fn facts(event: &Event) -> BTreeMap<String, String> {
     let lasting = |name: &str| ["waited_ms", "ran_ms", "took_ms"].contains(&name);
     event.texts().into_iter().filter(|(name, _)| !lasting(name)).collect()
 }
 
-/// Runs one step and expects exactly one event of the execution for it, with exactly these facts.
+/// Runs one step, and expects exactly one event of the execution with exactly these facts.
 pub async fn emits<T>(
     store: &Store,
     id: ExecutionId,
@@ -69,7 +69,7 @@ for_each_host! {
         let none = &[][..];
         let started = |kind| [("attempt_type", kind), ("continues", "false")];
 
-        // Submit, start, every way a worker ends an attempt.
+        // Submit, start, and every way in which a worker ends an attempt.
         let submission = tagged(&store);
         let id = submission.execution_id;
         emits(&store, id, "execution.submitted", &[("state", "waiting")], store.submit(submission.clone())).await;

@@ -1,4 +1,4 @@
-//! Every write of a worker carries its fence: a zombie changes nothing, and a lost reply is answered again.
+//! Every write of a worker carries its fence: a zombie changes nothing, and a repeated call gets the lost reply again.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -14,7 +14,7 @@ use ff_script::generated::*;
 type Answer = Pin<Box<dyn Future<Output = Result<String, ErrorCode>> + Send>>;
 type Write = fn(Arc<Store>, ExecutionId, Fence) -> Answer;
 
-/// The answer in words, or the code of the refusal.
+/// The reply as text, or the code of the refusal.
 fn said<T: std::fmt::Debug>(outcome: Result<T, Error>) -> Result<String, ErrorCode> {
     match outcome {
         Ok(reply) => Ok(format!("{reply:?}")),
@@ -23,7 +23,7 @@ fn said<T: std::fmt::Debug>(outcome: Result<T, Error>) -> Result<String, ErrorCo
     }
 }
 
-/// Everything a worker can write, by name.
+/// Every write of a worker, by name.
 const WRITES: [(&str, Write); 12] = [
     ("renew", |store, id, fence| Box::pin(async move { said(store.ask(&RenewLease::new(id, fence)).await) })),
     ("progress", |store, id, fence| {
@@ -97,11 +97,11 @@ const WRITES: [(&str, Write); 12] = [
     }),
 ];
 
-/// Writes that leave the lease as it is: nothing ended, so there is no answer to give again.
+/// Writes that do not end the lease, so no earlier reply can be returned again.
 const WHILE_RUNNING: [&str; 6] =
     ["renew", "renew many", "progress", "create waitpoint", "close waitpoint", "append frames"];
 
-/// Every write with this fence is refused with the code and leaves the store as it was.
+/// Every write with this fence fails with the code and leaves the store unchanged.
 async fn all_refused(store: &Arc<Store>, id: ExecutionId, fence: &Fence, code: ErrorCode, why: &str) {
     let before = store.dump().await;
     for (name, write) in WRITES {
@@ -140,7 +140,7 @@ for_each_host! {
         for fence in &wrong {
             all_refused(&store, task.execution_id, fence, ErrorCode::StaleLease, "with a wrong part").await;
         }
-        // A wrong fence is said before anything else, also when the execution does not run.
+        // A wrong fence is reported first, even if the execution does not run.
         store.complete(&task).await;
         for fence in &wrong {
             all_refused(&store, task.execution_id, fence, ErrorCode::StaleLease, "with a wrong part after the end").await;
@@ -197,7 +197,7 @@ for_each_host! {
                 assert_eq!(write(store.clone(), id, fence).await, Ok(again(name, &first)), "{name}");
             }
             assert_eq!(store.dump().await, before, "a repeated {name} writes nothing");
-            // Another way to end the same lease is no repetition.
+            // Another way to end the same lease is not a repetition.
             for (other, write) in WRITES {
                 let same = other.trim_end_matches(" many").trim_end_matches(" for good") == name.trim_end_matches(" many").trim_end_matches(" for good");
                 if !same {

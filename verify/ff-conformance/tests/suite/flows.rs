@@ -1,4 +1,5 @@
-//! Flows: members run when their edges let them, are skipped when they never will, and the flow ends with them.
+//! Flows: members run when their edges allow it, and are skipped when that can no longer happen. The flow ends with its
+//! last member.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +24,7 @@ async fn end(store: &Store, task: &Task, fine: bool) {
     }
 }
 
-/// Claims what can be claimed and ends it: those named fail, the others complete.
+/// Claims all work and ends it: members in `failing` fail, the others complete.
 async fn run(store: &Store, flow: &TestFlow, failing: &[&str]) -> Vec<String> {
     let mut order = Vec::new();
     loop {
@@ -262,7 +263,7 @@ for_each_host! {
         let more = store.members("c d");
         ids.extend(more.iter().map(|m| (m.key.clone(), m.submission.execution_id)));
         add(&store, id, more.clone(), "a>c b>d c>d").await.unwrap();
-        // The same again is answered again.
+        // The same call again gets the same reply.
         let AddMembersReply::Added { items, .. } = add(&store, id, more, "a>c b>d c>d").await.unwrap();
         assert!(items.iter().all(|item| item.duplicate));
         let flow = TestFlow { id, ids };
@@ -299,7 +300,7 @@ for_each_host! {
         assert_eq!(store.states(&flow).await, "a failed, b active, c skipped, d waiting");
         store.complete(&tasks["b"]).await;
         run(&store, &flow, &[]).await;
-        // The edge on failure that was added late takes the failure up.
+        // The edge on failure that was added later handles the failure.
         assert_eq!(state_of(&store, &flow).await, "completed");
         store.assert_sound().await;
     }
@@ -390,7 +391,7 @@ for_each_host! {
         let PartitionStatsReply::Stats { cancel_backlog, pending_cancels, .. } = store.ask(&PartitionStats::default()).await.unwrap();
         assert_eq!((cancel_backlog, pending_cancels), (1, 150 - 64));
         store.assert_sound().await;
-        // Claims meet members that are still owed their cancel, and end them.
+        // Claims find members that are still to be cancelled, and end them.
         assert!(store.claim("w2", 10).await.is_empty());
         store.assert_sound().await;
         store.fire_all().await;
@@ -420,7 +421,7 @@ for_each_host! {
             assert_eq!(seen.counts, BTreeMap::from([(MemberState::Active, 2), (MemberState::Cancelled, 2)]));
             assert_eq!((seen.state, seen.finished_at.is_some()), (FlowState::Cancelled, policy == CancelPolicy::CancelPending));
             store.complete(&tasks[0]).await;
-            // What lets go of its lease is not offered again.
+            // An execution that gives up its lease is not offered again.
             let call = DelayExecution { delay_ms: Some(5), ..DelayExecution::new(tasks[1].execution_id, tasks[1].fence()) };
             store.ask(&call).await.unwrap();
             store.assert_sound().await;
@@ -466,7 +467,7 @@ for_each_host! {
 
     async fn replay_of_a_member_counts_for_those_nobody_sees_yet(store) {
         store.install_default_lane().await;
-        // More members than one step shows: the last one is hidden while the first one fails and runs again.
+        // More members than one step handles: the last one is hidden while the first one fails and runs again.
         let names: Vec<String> = (0..150).map(|n| format!("m{n:03}")).collect();
         let new = store.new_flow();
         let mut flow = TestFlow { id: new.flow_id, ids: BTreeMap::new() };
@@ -850,7 +851,8 @@ for_each_host! {
     }
 }
 
-/// A random graph with random policies and outcomes, run in random order, sometimes cancelled, compared after every step.
+/// Runs a random graph with random policies and outcomes in random order, sometimes cancels it, and compares after
+/// every step.
 async fn random_flow(store: &Store, seed: u64) {
     let mut rng = StdRng::seed_from_u64(seed);
     let count = rng.random_range(1..=14);
@@ -935,7 +937,8 @@ async fn compare(store: &Store, id: FlowId, naive: &Naive, seed: u64) {
     let ready = naive.ready();
     for (at, (state, ended)) in states.iter().zip(naive.ended()).enumerate() {
         let expected = match ended {
-            // A flow that fails stops in the middle of what a failure leads to: what it would have skipped is cancelled.
+            // A failing flow stops in the middle of a failure's consequences: members that would have been skipped are
+            // cancelled.
             Some(MemberState::Skipped | MemberState::Cancelled) if naive.is_stopped() => {
                 matches!(state, MemberState::Skipped | MemberState::Cancelled)
             }

@@ -1,6 +1,7 @@
-//! fsck: a sound store has no findings, each damage is found with the number of its invariant, and repair undoes it.
+//! fsck: a sound store has no findings; each kind of damage is found under the number of its invariant, and repair
+//! undoes it.
 //!
-//! Only a server lets a test damage its store; the check itself is the same text on every host.
+//! Only a server allows a test to damage its store. The check itself is the same code on every host.
 
 use ff_conformance::harness::refusal;
 use ff_conformance::work::{Fenced, HOME, LANE, NAMESPACE};
@@ -10,7 +11,7 @@ use ff_script::generated::*;
 
 const TAG: &str = "{p:0}";
 
-/// What is done, the number it is found under, and what undoes it when fsck only reports it.
+/// The damage, the number it is found under, and what undoes it if fsck only reports it.
 type Damage<'a> = (&'a str, Vec<&'a str>, i64, Option<Vec<&'a str>>);
 
 fn queue() -> String {
@@ -70,7 +71,7 @@ for_each_host! {
             store.assert_sound().await;
             let mut now = store.dump_without_streams().await;
             let mut then = sound.clone();
-            // A repaired record says when it was touched; nothing else may differ.
+            // A repaired record has a new time of its last change. Nothing else may differ.
             for dump in [&mut now, &mut then] {
                 for (key, value) in dump.iter_mut() {
                     let is_execution = key.strip_prefix(&format!("ff:exec:{TAG}:")).is_some_and(|id| id.len() == 36);
@@ -146,7 +147,7 @@ for_each_host! {
             redis::cmd("SET").arg(key).arg(right).exec(&mut connection).unwrap();
             store.assert_sound().await;
         }
-        // A frame that is missing is not invented.
+        // fsck does not invent a missing frame.
         server.command::<redis::Value>(&["XTRIM", &stream, "MAXLEN", "0"]).unwrap();
         assert_eq!(store.fsck().await.iter().map(|finding| finding.invariant).collect::<Vec<_>>(), [36]);
         store.complete(&active).await;
@@ -169,7 +170,7 @@ for_each_host! {
         assert_eq!(refusal(store.find(id).await), ErrorCode::CorruptRecord);
         assert_eq!(refusal(store.ask(&CancelExecution::new("ann".into(), id)).await), ErrorCode::CorruptRecord);
         assert!(!store.fsck().await.is_empty(), "fsck reports it");
-        // It does not hold up its neighbours.
+        // It does not block its neighbours.
         let other = store.submit_kind("mail").await;
         assert_eq!(store.claim_one("w2").await.execution_id, other);
         redis::cmd("SET").arg(&key).arg(right).exec(&mut connection).unwrap();

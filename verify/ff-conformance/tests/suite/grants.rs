@@ -1,4 +1,4 @@
-//! Grants: work reserved for one worker while admission is asked, then consumed, given back, blocked or run out.
+//! Grants: work reserved for one worker during admission, then consumed, returned, blocked or expired.
 
 use std::collections::BTreeMap;
 

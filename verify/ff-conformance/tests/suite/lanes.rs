@@ -170,7 +170,7 @@ for_each_host! {
         let defaults = PartitionDefaults { executions: 9, budgets: 9, quotas: 9, schedules: 9 };
         let begin = FixPartitions { importing: Some(true), ..FixPartitions::new(defaults.clone()) };
         assert_eq!(refusal(store.call(Route::Config, &begin).await), ErrorCode::InvalidArgument);
-        // The end of an import may be told twice.
+        // The end of an import may be recorded twice.
         let end = FixPartitions { importing: Some(false), ..FixPartitions::new(defaults) };
         let FixPartitionsReply::Partitions { executions, .. } = store.call(Route::Config, &end).await.unwrap();
         assert_eq!(executions, 4);

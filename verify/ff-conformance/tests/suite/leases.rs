@@ -1,4 +1,4 @@
-//! Leases: renewed, lost, taken away or handed back; what each counts, and how epochs rise.
+//! Leases: renewed, lost, revoked or handed back; what counts in each case, and how epochs rise.
 
 use ff_conformance::harness::refusal;
 use ff_conformance::work::{Fenced, HOME, LANE, LEASE_MS, NAMESPACE};

@@ -1,4 +1,5 @@
-//! Lines: who waits for a budget or a quota stands in one, is shown by it, and is told when there is room for it.
+//! Lines: an execution that waits for a budget or a quota is in its line, is listed there, and is unblocked when there
+//! is room.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +36,7 @@ async fn raise(store: &Store, budget_id: BudgetId, hard: i64) {
     store.call(BUDGETS, &call).await.unwrap();
 }
 
-/// Asks for an execution under a holder; the answer.
+/// Requests admission of an execution under a holder, and returns the reply.
 async fn admit(store: &Store, budget_id: BudgetId, id: ExecutionId, n: Option<i64>) -> (Uuid, BudgetVerdict) {
     let holder_id = store.uuid(0);
     let candidate =
@@ -50,7 +51,7 @@ async fn give_back(store: &Store, budget_id: BudgetId, id: ExecutionId, holder_i
     store.call(BUDGETS, &ReleaseBudget { budget_id, holders }).await.unwrap();
 }
 
-/// Grants everything that can be, and blocks it as admission would.
+/// Grants everything possible, and blocks it as admission does.
 async fn block_all(store: &Store, reason: AdmissionReason, detail: &[(&str, String)]) {
     let grant_ids = (0..64).map(|_| store.uuid(0)).collect();
     let call = IssueGrants {
@@ -74,7 +75,7 @@ async fn block_all(store: &Store, reason: AdmissionReason, detail: &[(&str, Stri
     }
 }
 
-/// Work that names the budget, with what it will use, by priority.
+/// Submits work that names the budget, with its estimates, by priority.
 async fn submit(store: &Store, budget_id: BudgetId, work: &[(i64, Option<i64>)]) -> Vec<ExecutionId> {
     let mut ids = Vec::new();
     for (priority, estimate) in work {
@@ -122,7 +123,7 @@ async fn acknowledge(store: &Store, budget_id: BudgetId, rooms: i64, told: i64) 
     stays
 }
 
-/// The types of the events of a route with what they say, the budget or quota itself left out.
+/// The event types of a route with their data, without the budget or quota itself.
 async fn told(store: &Store, route: Route) -> Vec<(String, BTreeMap<String, String>)> {
     let events = store.events(route).await;
     events
@@ -155,7 +156,7 @@ for_each_host! {
         let shown = store.describe(ids[1]).await;
         assert_eq!((Some(items[0].blocked_since), items[0].detail.clone()), (shown.blocked_since, shown.blocking_detail));
 
-        // The line follows what happens to those who stand in it.
+        // The line follows changes to its executions.
         store.ask(&ChangeExecution { priority: Some(9), ..ChangeExecution::new("ann".into(), ids[0]) }).await.unwrap();
         store.ask(&CancelExecution::new("ann".into(), ids[1])).await.unwrap();
         assert_eq!(line(&store, one).await, [ids[0], ids[3], ids[2]]);
@@ -181,7 +182,7 @@ for_each_host! {
         assert_eq!(tell(free(0), None).await, (0, 6, None), "nothing is left for anyone");
         assert_eq!(tell(free(25), Some(1)).await, (1, 1, Some(ids[1])), "the first that fits, and no more than asked");
         assert_eq!(line(&store, id).await, [ids[0], ids[2], ids[3], ids[4], ids[5]]);
-        // 30 of 35 are taken by the next two that fit; without an estimate any room will do.
+        // The next two that fit take 30 of 35. Without an estimate, any room is enough.
         assert_eq!(tell(free(35), None).await, (4, 1, None));
         assert_eq!(line(&store, id).await, [ids[0]]);
         assert_eq!(tell(None, None).await, (1, 0, None), "a room everyone is told of");
@@ -197,7 +198,7 @@ for_each_host! {
         give_back(&store, id, second, other).await;
         let room = cleared(&store).await.remove(0);
         assert_eq!((room.rooms, room.wide, room.told, room.free), (1, 0, 0, tokens(4)), "as large as what was given back");
-        // Nobody fitted: the mark goes, and nobody was told.
+        // Nothing fitted, so the mark goes and nothing was unblocked.
         assert!(!acknowledge(&store, id, 1, 0).await);
         assert_eq!(cleared(&store).await, []);
         give_back(&store, id, first, held).await;
@@ -206,7 +207,7 @@ for_each_host! {
         assert!(acknowledge(&store, id, 1, 1).await, "there was one more room since");
         assert!(!acknowledge(&store, id, 2, 2).await);
 
-        // Everyone was told: a room without a refusal is nobody's business.
+        // Everything was unblocked: room without a refusal concerns no execution.
         let (held, verdict) = admit(&store, id, third, Some(6)).await;
         assert!(verdict.admitted);
         give_back(&store, id, third, held).await;
@@ -238,7 +239,7 @@ for_each_host! {
         let unblock = UnblockBudget::new(id, 64, back.wide);
         assert!(matches!(store.ask(&unblock).await, Ok(UnblockBudgetReply::Unblocked { count: 1, .. })));
         assert!(!acknowledge(&store, id, back.rooms, back.wide).await);
-        // One that nobody knew has nobody to call.
+        // A new budget has no waiting executions to call.
         budget(&store, 10).await;
         assert_eq!(cleared(&store).await, []);
     }
@@ -302,7 +303,7 @@ for_each_host! {
                 break;
             }
         }
-        // What can never pass is in nobody's way, whatever refused it first.
+        // Work that can never pass blocks no other work, whatever refused it first.
         let expected = [(2, false), (4, false), (1, false), (3, true)].map(|(n, never): (usize, bool)| (asked[n].execution_id, never));
         assert_eq!(seen, expected);
     }

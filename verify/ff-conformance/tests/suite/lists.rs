@@ -1,4 +1,4 @@
-//! Lists: newest first, every filter honoured, nothing twice and nothing missed over pages.
+//! Lists: newest first, every filter applied, and over all pages nothing twice and nothing missing.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use ff_core::ErrorCode;
 use ff_core::types::{ExecutionId, LaneId, Namespace, TimestampMs};
 use ff_script::generated::*;
 
-/// Every page of a list, in order; fails when a page repeats or the list does not end.
+/// All pages of a list, in order. Fails if a page repeats or the list does not end.
 async fn all_pages(store: &Store, call: ListExecutions) -> Vec<ExecutionId> {
     let (mut found, mut after) = (Vec::new(), call.after.clone());
     for _ in 0..1_000 {
@@ -26,7 +26,7 @@ async fn all_pages(store: &Store, call: ListExecutions) -> Vec<ExecutionId> {
     panic!("the list does not end");
 }
 
-/// Newest first; of one millisecond the higher id first.
+/// Newest first. Within one millisecond, the higher id comes first.
 fn newest_first(mut ids: Vec<(i64, ExecutionId)>) -> Vec<ExecutionId> {
     ids.sort();
     ids.into_iter().rev().map(|(_, id)| id).collect()
@@ -131,7 +131,7 @@ for_each_host! {
         store.install_default_lane().await;
         let mut ids = Vec::new();
         for number in 0..150 {
-            // Many of one millisecond, as a batch makes them.
+            // Many in one millisecond, as a batch creates them.
             if number % 40 == 0 {
                 store.advance(1);
             }
@@ -178,7 +178,7 @@ for_each_host! {
                 break;
             }
             assert!(last.is_some(), "a page that is not the last says where to go on, after {} entries", found.len());
-            // All of the same millisecond, and the one the page ended with leaves before the next page is read.
+            // All have the same millisecond, and the last one of the page is removed before the next page is read.
             let gone = last.as_ref().unwrap().execution_id;
             store.ask(&CancelExecution::new("ann".into(), gone)).await.unwrap();
             store.fire_all().await;
@@ -189,7 +189,7 @@ for_each_host! {
 
     async fn a_tag_is_its_key_and_its_value(store) {
         store.install_default_lane().await;
-        // Keys and values that would collide if they were only joined.
+        // Keys and values that would collide if they were only concatenated.
         let pairs = [("a", "b"), ("ab", ""), ("a:b", "c"), ("a", ":bc"), ("A", "b")];
         let mut ids = Vec::new();
         for (key, value) in pairs {
@@ -271,7 +271,7 @@ for_each_host! {
         assert_eq!(oldest().await, Some(created));
         store.claim_one("w1").await;
         assert_eq!(oldest().await, None);
-        // In a fair lane nobody's place says how old it is: the next in line are looked at.
+        // In a fair lane a position says nothing about age, so the next ones in line are checked.
         store.install_lane(NAMESPACE, LANE, LaneDefinition { fairness: Fairness::Fair, ..ff_conformance::work::plain_lane() }).await;
         let created = store.now();
         for key in ["a", "b"] {

@@ -1,4 +1,4 @@
-//! What people do to executions: cancel, hold, release, change, replay, delete; in every sub-state, each recorded.
+//! Operator actions on executions: cancel, hold, release, change, replay, delete; in every sub-state, each recorded.
 
 use std::collections::BTreeMap;
 
@@ -116,7 +116,7 @@ for_each_host! {
             let (id, fence) = (task.execution_id, task.fence());
             let cancel = CancelExecution { grace_ms: Some(500), ..CancelExecution::new("ann".into(), id) };
             assert_eq!(store.ask(&cancel).await, Ok(CancelExecutionReply::Requested { cancel_by: store.now() + 500 }));
-            // Asking again shortens the grace, it never lengthens it.
+            // A repeated cancel can shorten the grace period, never lengthen it.
             let longer = CancelExecution { grace_ms: Some(900), ..cancel.clone() };
             assert_eq!(store.ask(&longer).await, Ok(CancelExecutionReply::Requested { cancel_by: store.now() + 500 }));
             let shorter = CancelExecution { grace_ms: Some(300), ..cancel };
@@ -204,8 +204,8 @@ for_each_host! {
             assert_eq!((e.priority, e.lane.as_str(), e.state), (7, "other", state), "{sub_state}");
             assert_eq!(e.score, before.created_at - 7 * ff_conformance::work::STRICT, "{sub_state}");
             assert_eq!(e.granted_until, None, "a grant does not follow, {sub_state}");
-            // An uncovered requirement set is known per lane: the other one has not been looked at yet. Who waited for a quota asks
-            // again, and stands in its line by the new priority.
+            // Uncovered requirement sets are known per lane, and the other lane was not reviewed yet. An execution that
+            // waited for a quota asks again, and joins its line with the new priority.
             let again = matches!(sub_state, "blocked by route" | "rate limited");
             let expected = if again { None } else { before.blocking_reason };
             assert_eq!((e.blocking_reason, e.delay_until), (expected, before.delay_until), "{sub_state}");

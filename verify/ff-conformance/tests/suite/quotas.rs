@@ -1,4 +1,4 @@
-//! Quotas: starts, slots and weight per key, never above their limits; whoever is refused waits in line and is called.
+//! Quotas: starts, slots and weight per key never exceed their limits; refused executions wait in line and are called.
 
 use std::collections::BTreeMap;
 
@@ -96,7 +96,7 @@ async fn state(store: &Store, id: QuotaPolicyId) -> QuotaKeyState {
     state.unwrap()
 }
 
-/// Who was called since the last time, in order; the effects are struck.
+/// The executions called since the last check, in order. Their effects are removed.
 async fn called(store: &Store, id: QuotaPolicyId) -> Vec<ExecutionId> {
     let ReadOutboxReply::Effects { items } = store.call(route(store, id), &ReadOutbox::new(1_000)).await.unwrap();
     assert!(items.iter().all(|effect| effect.r#type == "unblock"), "{items:?}");
@@ -107,7 +107,7 @@ async fn called(store: &Store, id: QuotaPolicyId) -> Vec<ExecutionId> {
     items.iter().map(|effect| effect.data["execution_id"].parse().unwrap()).collect()
 }
 
-/// The keys of quotas that are left, without those that stay with a quota.
+/// The remaining quota keys, without those that stay with a quota.
 async fn left(store: &Store, id: QuotaPolicyId) -> Vec<String> {
     let keys = store.dump().await.into_keys();
     keys.filter(|key| key.contains(&id.to_string()) && !key.ends_with(":core")).collect()
@@ -167,7 +167,7 @@ async fn submit(store: &Store, id: QuotaPolicyId) -> ExecutionId {
     store.submit(Submission { quotas, ..store.submission("mail") }).await
 }
 
-/// The releases the executions' partition owes, as (set, unused); struck.
+/// The releases that the executions' partition owes, as (set, unused). They are removed.
 async fn owed(store: &Store) -> Vec<(String, bool)> {
     let ReadOutboxReply::Effects { items } = store.ask(&ReadOutbox::new(100)).await.unwrap();
     if !items.is_empty() {
@@ -261,7 +261,7 @@ for_each_host! {
         assert_eq!(give_back(&store, id, &all[0], false).await, 1);
         assert_eq!(give_back(&store, id, &all[0], false).await, 0, "once");
         assert_eq!(called(&store, id).await, [all[4].execution_id]);
-        // The one that was called does not come: the next is called a moment later.
+        // The called execution does not come, so the next one is called a moment later.
         store.advance(500);
         store.fire_due(route(&store, id)).await;
         assert_eq!(called(&store, id).await, [all[2].execution_id]);
@@ -283,7 +283,7 @@ for_each_host! {
         let id = create(&store, Quota { rate: sliding(1, 1_000), ..quota(&store) }).await;
         let [first, second] = [0; 2].map(|_| asks(&store, "k", 1));
         assert_eq!(admitted(&store, id, &[first, second.clone()]).await, [true, false]);
-        // The window has passed, nobody was called yet, and the network delivers the same request once more.
+        // The window has passed, no execution was called yet, and the network delivers the same request again.
         store.advance(1_000);
         let answers = ask(&store, id, std::slice::from_ref(&second)).await;
         assert_eq!((answers[0].admitted, answers[0].part), (false, None), "nothing was decided: its grant is given back");
@@ -299,7 +299,7 @@ for_each_host! {
         let id = create(&store, Quota { concurrency: Some(1), ..quota(&store) }).await;
         let [holds, first, before] = [0; 3].map(|_| asks(&store, "k", 1));
         assert_eq!(admitted(&store, id, &[holds.clone(), before.clone()]).await, [true, false]);
-        // It is called, does not come in time, and asks under its next grant.
+        // It is called, does not come in time, and asks again under its next grant.
         assert_eq!(give_back(&store, id, &holds, false).await, 1);
         assert_eq!(called(&store, id).await, [before.execution_id]);
         store.advance(500);
@@ -307,7 +307,7 @@ for_each_host! {
         let before = QuotaCandidate { expires_at: store.now() + GRANT_MS, ..before };
         let again = QuotaCandidate { holder_id: store.uuid(0), number: 2, ..before.clone() };
         assert_eq!(admitted(&store, id, &[takes.clone(), again.clone(), first.clone()]).await, [true, false, false]);
-        // The network delivers what it asked under its first grant: nobody is refused by that, and nobody is let in.
+        // The network delivers the request of its first grant. It neither refuses nor admits anything.
         let answers = ask(&store, id, std::slice::from_ref(&before)).await;
         assert_eq!((answers[0].admitted, answers[0].part), (false, None), "while all is taken");
         assert_eq!(give_back(&store, id, &takes, false).await, 1);
@@ -335,7 +335,7 @@ for_each_host! {
         assert_eq!(ask(&store, id, std::slice::from_ref(&first)).await[0].part, Some(QuotaPart::Line), "from whoever it is");
         assert_eq!(admitted(&store, id, std::slice::from_ref(&waits)).await, [true]);
         store.assert_sound().await;
-        // Whoever does not come is waited for no longer than a moment.
+        // A called execution that does not come is waited for only a moment.
         assert_eq!(give_back(&store, id, &waits, false).await, 1);
         assert_eq!(called(&store, id).await, [first.execution_id]);
         store.advance(500);
@@ -344,7 +344,7 @@ for_each_host! {
         assert_eq!(admitted(&store, id, &[later]).await, [true]);
         store.assert_sound().await;
 
-        // What is light does not overtake what is heavy and stands before it.
+        // A light execution does not overtake a heavy one that is before it in line.
         let id = create(&store, Quota { weighted: weighted(10, 60_000), ..quota(&store) }).await;
         let start = store.now();
         let [holds, heavy, light] = [8, 6, 1].map(|weight| asks(&store, "k", weight));
@@ -613,14 +613,14 @@ for_each_host! {
     }
 }
 
-/// One start as the log knows it.
+/// One start in the log.
 #[derive(Clone, Debug)]
 struct Start {
     at: i64,
     weight: i64,
 }
 
-/// Random admissions, returns, true-ups and time against a list of everything that happened.
+/// Compares random admissions, returns, corrections and time with a log of everything that happened.
 async fn against_a_log(store: &Store, seed: u64) {
     let mut rng = StdRng::seed_from_u64(seed);
     let definition = Quota {
@@ -682,7 +682,7 @@ async fn against_a_log(store: &Store, seed: u64) {
                 store.fire_due(route(store, id)).await;
             }
         }
-        // Whoever was called asks again, under a new grant.
+        // Called executions ask again, under a new grant.
         let again: Vec<QuotaCandidate> = called(store, id)
             .await
             .into_iter()
@@ -717,7 +717,7 @@ async fn against_a_log(store: &Store, seed: u64) {
             }
         }
     }
-    // All that is left runs and ends, without anyone sweeping.
+    // All remaining work runs and ends without a sweep.
     for _ in 0..500 {
         for one in std::mem::take(&mut running) {
             give_back(store, id, &one, false).await;
@@ -741,7 +741,7 @@ async fn against_a_log(store: &Store, seed: u64) {
     assert_eq!(left(store, id).await, Vec::<String>::new(), "seed {seed}");
 }
 
-/// Asks, and holds every answer against what the log says.
+/// Requests admission, and compares every reply with the log.
 #[expect(clippy::too_many_arguments, reason = "it is one step of one test")]
 async fn admit_and_log(
     store: &Store,
@@ -766,7 +766,7 @@ async fn admit_and_log(
             let inside = log.values().filter(|start| start.at > now - weighted.window_ms);
             inside.map(|start| start.weight).sum::<i64>() + one.weight <= weighted.limit
         });
-        // Nobody overtakes those who wait.
+        // No execution overtakes those that wait.
         let line = answer.part == Some(QuotaPart::Line);
         assert!(!line || !waiting.is_empty(), "{one:?} at {now}: {answer:?}");
         let fits = !line && free && light && (running.len() as i64) < definition.concurrency.unwrap();

@@ -1,4 +1,4 @@
-//! Failures: tried again by the policy, in whole milliseconds, within its bounds; poison always ends.
+//! Failures: retried by the policy, in whole milliseconds and within its bounds; poisonous work always ends.
 
 use ff_conformance::work::Fenced;
 use ff_conformance::{Store, for_each_host};
@@ -33,7 +33,7 @@ fn failing(task: &Task, category: &str, draw: i64) -> FailExecution {
     FailExecution::new(category.into(), draw, task.execution_id, task.fence(), "down".into())
 }
 
-/// Fails every attempt with this draw and answers the delays until the execution failed for good.
+/// Fails every attempt with this draw, and returns the delays until the execution failed for good.
 async fn delays(store: &Store, retry: Retry, draw: i64) -> Vec<i64> {
     let mut task = store.start_with(Submission { retry: Some(retry), ..store.submission("mail") }, "w1").await;
     let mut delays = Vec::new();
@@ -162,7 +162,7 @@ for_each_host! {
         let (small, tiny) = (Some(Bytes::from("small")), Some(Bytes::from("tiny")));
         assert_eq!(seen, [(None, None), (Some(0), small), (Some(1), tiny.clone()), (Some(1), tiny)]);
         assert_eq!(store.describe(task.execution_id).await.fallback_index, Some(1));
-        // A reclaim is no retry.
+        // A reclaim is not a retry.
         let task = store.lose_and_reclaim(&task, "w1").await;
         assert_eq!(task.fallback_index, Some(1));
     }

@@ -1,4 +1,4 @@
-//! Route review: work no live worker covers is set aside with the reason, and comes back when one does.
+//! Route review: work that no live worker covers is blocked with the reason, and unblocked when a worker covers it.
 
 use ff_conformance::work::{HOME, LANE, NAMESPACE};
 use ff_conformance::{Store, for_each_host};
@@ -14,7 +14,7 @@ fn call(sets: &[&[&str]], cursor: Option<i64>, limit: i64) -> ReviewRoutes {
     ReviewRoutes { cursor, ..ReviewRoutes::new(sets, LANE.into(), limit, NAMESPACE.into()) }
 }
 
-/// blocked, unblocked
+/// Returns the numbers of blocked and of unblocked executions.
 async fn review(store: &Store, sets: &[&[&str]]) -> (i64, i64) {
     let ReviewRoutesReply::Reviewed { blocked, unblocked, .. } = store.call(HOME, &call(sets, None, 64)).await.unwrap();
     (blocked, unblocked)
@@ -100,7 +100,7 @@ for_each_host! {
         review(&store, &[]).await;
         store.advance(1_000);
         assert_eq!(review(&store, &[]).await.0, 3);
-        // Pages of two over eight blocked ones: the first five stay.
+        // Pages of two over eight blocked executions: the first five stay.
         let (mut cursor, mut unblocked, mut pages) = (None, 0, 0);
         loop {
             let ReviewRoutesReply::Reviewed { unblocked: moved, next_cursor, blocked, .. } = store.ask(&call(&[&["gpu"]], cursor, 2)).await.unwrap();

@@ -1,4 +1,5 @@
-//! Signals: each counts exactly once, under a token of its waitpoint, and everything that is not taken looks the same.
+//! Signals: each counts exactly once, under a token of its waitpoint, and every signal that is not taken fails in the
+//! same way.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,7 +17,8 @@ use crate::suspend::invalid;
 
 const DAY_MS: i64 = 86_400_000;
 
-/// Starts one, opens these waitpoints while it runs and suspends it for this condition, early signals in between.
+/// Starts an execution, opens these waitpoints while it runs, and suspends it for this condition. Early signals arrive
+/// in between.
 async fn waiting(store: &Store, waitpoints: &[NewWaitpoint], json: &str) -> Task {
     let task = store.start("mail", "w1").await;
     let all: Vec<_> = waitpoints.iter().collect();
@@ -24,7 +26,7 @@ async fn waiting(store: &Store, waitpoints: &[NewWaitpoint], json: &str) -> Task
     task
 }
 
-/// What became of a signal, in one word.
+/// The outcome of a signal, in one word.
 fn word(reply: &DeliverSignalReply) -> &'static str {
     match reply {
         Accepted { effect, .. } => effect.as_str(),
@@ -41,7 +43,7 @@ async fn uses_left(store: &Store, waitpoint: &NewWaitpoint) -> Vec<Option<i64>> 
     store.look(waitpoint).await.approvers.iter().map(|approver| approver.uses_left).collect()
 }
 
-/// The bytes with which every signal that is not taken is refused; none of these may change anything.
+/// Checks that all these signals fail with the same bytes and change nothing.
 async fn refused_alike(store: &Arc<Store>, cases: Vec<(&str, DeliverSignal)>) {
     let nothing = store.signal_call(store.execution_id(), &store.waitpoint("nowhere"), "go");
     let bytes = store.reply_bytes(HOME, &nothing).await;
@@ -66,7 +68,7 @@ for_each_host! {
             let call = DeliverSignal { idempotency_key: Some(name.into()), ..store.signal_call(id, &door, name) };
             let reply = store.ask(&call).await;
             match name {
-                // The second `c` brings the key of the first.
+                // The second `c` uses the key of the first.
                 "c" if what == "unused" => assert!(matches!(reply, Ok(Duplicate { signal_id }) if signal_id != call.signal_id), "{reply:?}"),
                 _ => assert_eq!(reply.as_ref().map(word), Ok(what), "{name}"),
             }
@@ -162,7 +164,7 @@ for_each_host! {
         store.install_default_lane().await;
         // Another execution with a waitpoint of its own.
         let (stranger, foreign) = store.start_suspended().await;
-        // One that waits at two, after an earlier wait and an earlier attempt.
+        // One that waits at two waitpoints, after an earlier wait and an earlier attempt.
         let task = store.start("mail", "w1").await;
         let id = task.execution_id;
         let lost = store.waitpoint("lost");
@@ -188,7 +190,7 @@ for_each_host! {
         store.ask(&used).await.unwrap();
         store.ask(&ReissueToken { approver: Some("bob".into()), ..ReissueToken::new("op".into(), token("new"), id, side.waitpoint_id) }).await.unwrap();
         store.advance(10); // `passing` is over; no timer has fired
-        // Two that run their first attempt, one with a waitpoint.
+        // Two executions in their first attempt, one with a waitpoint.
         let (early, runs) = (store.waitpoint("early"), store.start("mail", "w2").await);
         let early_of = store.start("mail", "w2").await;
         store.open_early(&early_of, &early).await;
@@ -220,7 +222,7 @@ for_each_host! {
             ("an execution that has ended", store.signal_call(ended.execution_id, &end, "go")),
             ("an execution that is gone", store.signal_call(retired.execution_id, &gone, "go")),
         ]).await;
-        // They were all refused for what they are: the right ones are taken.
+        // They failed for the tested reasons only: the correct ones are taken.
         assert_eq!(store.ask(&to(&door)).await.as_ref().map(word), Ok("counted"));
         assert_eq!(store.ask(&with(to(&side), "new")).await.as_ref().map(word), Ok("counted"));
         assert_eq!(store.ask(&store.answer_call(id, &side, "ann", "go")).await.as_ref().map(word), Ok("counted"));
@@ -258,7 +260,7 @@ for_each_host! {
         assert_eq!(uses_left(&store, &door).await, [Some(1), Some(2)], "an early signal is a use");
         store.ask(&store.answer_call(id, &door, "ann", "go")).await.unwrap();
         assert_eq!(refusal(store.ask(&store.answer_call(id, &door, "ann", "go")).await), ErrorCode::WaitpointNotOpen);
-        // A new token does not bring new uses.
+        // A new token does not add uses.
         let reissue = |approver: &str, name: &str| ReissueToken { approver: Some(approver.into()), ..ReissueToken::new("op".into(), token(name), id, door.waitpoint_id) };
         assert_eq!(store.ask(&reissue("ann", "new")).await, Ok(ReissueTokenReply::Reissued { expires_at: None, uses_left: Some(0) }));
         assert_eq!(refusal(store.ask(&DeliverSignal { token_digest: token("new"), ..store.signal_call(id, &door, "go") }).await), ErrorCode::WaitpointNotOpen);
@@ -344,7 +346,7 @@ for_each_host! {
             (r#"{"count":2,"over":"signals","of":{"signal":"x","waitpoint":"a"}}"#, "x@a x@a"),
         ] {
             let arrivals: Vec<_> = satisfied_by.split(' ').map(|word| word.split_once('@').unwrap()).collect();
-            // However many come early, the same signals satisfy it, none twice.
+            // However many arrive early, the same signals satisfy it, and none counts twice.
             for early in 0..=arrivals.len() {
                 let task = store.start("mail", "w1").await;
                 let id = task.execution_id;
@@ -405,7 +407,7 @@ for_each_host! {
             store.wake(id, &side, "b").await;
             let again = store.claim_one("w1").await;
             assert_eq!(again.resume.clone().unwrap().signals[0].signal_id, call.signal_id);
-            // It counted once: the next wait knows nothing of it.
+            // It counted once: it does not count for the next wait.
             let last = store.waitpoint("last");
             store.suspend_with(&SuspendExecution { condition: condition(r#"{"signal":"a"}"#), ..store.suspend_call(&again, &[&last]) }).await;
             assert_eq!(counted(&store, id).await, [0]);

@@ -1,4 +1,4 @@
-//! Slots: a limited lane's work starts through a holder set, and every way out of it gives the slot back.
+//! Slots: the work of a limited lane starts through a holder set, and every way to end returns the slot.
 
 use ff_conformance::harness::refusal;
 use ff_conformance::work::{Fenced, LANE, LEASE_MS, NAMESPACE, plain_lane};
@@ -107,7 +107,7 @@ async fn check(store: &Store, holders: Vec<Holder>) -> Vec<HolderState> {
     items.into_iter().map(|item| item.state).collect()
 }
 
-/// What the home partition owes the holder set.
+/// The effects that the home partition owes the holder set.
 async fn owed(store: &Store) -> Vec<Effect> {
     let ReadOutboxReply::Effects { items } = store.ask(&ReadOutbox::new(100)).await.unwrap();
     assert!(items.iter().all(|effect| effect.r#type == "release_holder" && effect.data["set"] == SET), "{items:?}");
@@ -118,7 +118,7 @@ fn released(effects: &[Effect]) -> Vec<ExecutionId> {
     effects.iter().map(|effect| effect.data["execution_id"].parse().unwrap()).collect()
 }
 
-/// Applies and strikes what is owed, as the outbox does.
+/// Applies and removes the owed effects, as the outbox does.
 async fn pay(store: &Store) -> usize {
     let effects = owed(store).await;
     let holders = effects.iter().map(|effect| Holder {
@@ -271,7 +271,7 @@ for_each_host! {
         let running = store.submit_kind("runs").await;
         let task = start(&store, LEASE_MS).await;
         assert_eq!(task.execution_id, running);
-        // A late admission of a grant that has ended: nobody owes its release any more.
+        // A late admission of a grant that has ended: no partition owes its release any more.
         let ghost = Candidate { execution_id: store.execution_id(), holder_id: store.uuid(0), expires_at: store.now() + GRANT_MS };
         try_admit(&store, vec![ghost.clone()]).await.unwrap();
         store.advance(GRANT_MS);
@@ -289,7 +289,7 @@ for_each_host! {
                     }
                 }
             });
-            // On a server the subscription takes hold a moment later, and it is said again every second.
+            // On a server the subscription starts a moment later, and the announcement repeats every second.
             if heard.await.is_ok_and(|heard| heard.contains(&overdue)) {
                 break;
             }
@@ -337,7 +337,7 @@ for_each_host! {
             };
             tokio::time::timeout(std::time::Duration::from_millis(ms), next).await.unwrap_or_default()
         }
-        // A probe proves that the subscription has taken hold.
+        // A probe proves that the subscription has started.
         for number in 0..100 {
             let probe = |limit| SetCapacity { limit, set: "probe".into(), version: number };
             let route = slots(&store);

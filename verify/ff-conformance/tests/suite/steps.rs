@@ -1,4 +1,4 @@
-//! Durable steps: what a handler recorded under a name stays recorded, whatever becomes of the attempt.
+//! Durable steps: what a handler recorded under a name stays recorded, whatever happens to the attempt.
 
 use ff_conformance::harness::{Kind, refusal};
 use ff_conformance::waits::{condition, token};
@@ -46,7 +46,7 @@ async fn result(store: &Store, execution_id: ExecutionId, name: &str) -> Option<
     result.map(|bytes| bytes.0)
 }
 
-/// What a claim carries of the steps: names with the results that stand there.
+/// The steps in a claim: names with their results.
 fn carried(task: &Task) -> Vec<(String, Option<Vec<u8>>)> {
     task.steps.iter().map(|step| (step.name.clone(), step.result.clone().map(|bytes| bytes.0))).collect()
 }
@@ -87,7 +87,7 @@ fn fork_call(store: &Store, of: ExecutionId, from_step: Option<&str>) -> ForkExe
     }
 }
 
-/// Claims everything there is, and this execution with it.
+/// Claims everything, including this execution.
 async fn claim_of(store: &Store, id: ExecutionId) -> Task {
     let tasks = store.claim("w9", 64).await;
     tasks.into_iter().find(|task| task.execution_id == id).expect("it is claimable")
@@ -278,7 +278,7 @@ for_each_host! {
         assert!(matches!(store.ask(&open).await, Ok(CreateWaitpointReply::Created { replayed: false, .. })));
         let answer = store.ask(&store.answer_call(task.execution_id, &door, "ann", "yes")).await;
         assert!(matches!(answer, Ok(DeliverSignalReply::Accepted { effect: SignalEffect::Buffered, .. })), "{answer:?}");
-        // Between two attempts nobody holds a lease, and the token still counts.
+        // Between two attempts there is no lease, and the token still counts.
         store.fail(&task, "broken").await;
         store.assert_sound().await;
         let other = store.ask(&DeliverSignal { token_digest: token("sign-off/bob"), ..store.signal_call(task.execution_id, &door, "hm") }).await;
@@ -287,14 +287,14 @@ for_each_host! {
         store.fire_all().await;
         let second = store.claim_one("w2").await;
         assert_eq!(second.attempt_index, 1);
-        // The next run finds it, and what it has got.
+        // The next run finds it with its signals.
         let anew = CreateWaitpoint { step: Some("sign-off".into()), ..CreateWaitpoint::new(second.execution_id, second.fence(), store.approvals("sign-off", &["ann", "bob"])) };
         assert_eq!(store.ask(&anew).await, Ok(CreateWaitpointReply::Open { waitpoint_id: door.waitpoint_id, expires_at: None }));
         let reply = store.ask(&ask_two(&store, &second, &[])).await;
         let Ok(SuspendExecutionReply::AlreadySatisfied { signals, .. }) = reply else { panic!("{reply:?}") };
         assert_eq!(signals.iter().map(|s| s.approver.as_deref().unwrap()).collect::<Vec<_>>(), ["ann", "bob"]);
         store.assert_sound().await;
-        // And so does every run after it.
+        // So does every later run.
         let third = store.lose_and_reclaim(&second, "w3").await;
         let reply = store.ask(&ask_two(&store, &third, &[])).await;
         let Ok(SuspendExecutionReply::Done { resume }) = reply else { panic!("{reply:?}") };
@@ -416,12 +416,12 @@ for_each_host! {
         assert_eq!(steps(&store, parent.execution_id).await.iter().map(|s| (s.kind, s.state)).collect::<Vec<_>>(), [
             (StepKind::Spawn, StepState::Done), (StepKind::Children, StepState::Done),
         ]);
-        // A child that comes later is no part of it.
+        // A child spawned later is not part of it.
         store.ask(&SpawnChildren::new(vec![child("late")], third.execution_id, third.fence())).await.unwrap();
         let WaitChildrenReply::Ended { children, .. } = store.ask(&wait(&third)).await.unwrap() else { panic!("not ended") };
         assert_eq!(children.iter().map(|c| Some(c.execution_id)).collect::<Vec<_>>(), items.iter().map(|i| i.execution_id).collect::<Vec<_>>());
         store.assert_sound().await;
-        // A fork keeps what became of them.
+        // A fork keeps the outcomes.
         let call = fork_call(&store, parent.execution_id, None);
         store.ask(&call).await.unwrap();
         let fork = claim_of(&store, call.fork_id).await;
@@ -484,7 +484,7 @@ for_each_host! {
         assert_eq!(names(&store, whole.fork_id).await, ["a", "b", "go"]);
         assert_eq!(result(&store, whole.fork_id, "b").await, Some(vec![2; 6_000]));
         store.assert_sound().await;
-        // The origin may go, the fork keeps what it copied.
+        // The origin may be deleted; the fork keeps its copies.
         store.complete(&task).await;
         store.ask(&DeleteExecution { actor: "ann".into(), execution_id: task.execution_id }).await.unwrap();
         store.assert_sound().await;

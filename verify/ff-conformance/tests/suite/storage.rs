@@ -1,16 +1,16 @@
-//! What the store holds and what it costs: nothing is left behind, and the common path stays within its calls.
+//! The content and the cost of the store: nothing is left behind, and common operations stay within their calls.
 
 use ff_conformance::for_each_host;
 use ff_conformance::work::{Fenced, HOME, LANE, NAMESPACE};
 use ff_script::dump::{Dump, DumpValue};
 use ff_script::generated::*;
 
-/// Drops what a partition remembers about a lane's queues to save reads; it belongs to no execution.
+/// Drops a partition's hints about a lane's queues. They save reads and belong to no execution.
 pub fn forget_hints(dump: &mut Dump) {
     dump.retain(|key, _| !(key.ends_with(":told") || key.starts_with("ff:lane:") && key.ends_with(":memory")));
 }
 
-/// A waitpoint whose time is over at once.
+/// A waitpoint that expires at once.
 fn over_again(store: &ff_conformance::Store) -> NewWaitpoint {
     NewWaitpoint { expires_in_ms: Some(0), ..store.waitpoint("over again") }
 }
@@ -20,7 +20,7 @@ for_each_host! {
         store.install_default_lane().await;
         let before = store.dump_without_streams().await;
         let short = |s: Submission| Submission { retention_ms: Some(1_000), ..s };
-        // A plain one, one with everything that has keys of its own, one that was never claimed, one nobody could run.
+        // A plain execution, one with every kind of key, one that was never claimed, and one that no worker could run.
         store.submit(short(store.submission("plain"))).await;
         let rich = Submission {
             input: Some(vec![1; 5_000].into()), tags: Some([("a".to_owned(), "b".to_owned()), ("c".to_owned(), "d".to_owned())].into()), requires: Some(vec!["gpu".into()]),
@@ -63,7 +63,7 @@ for_each_host! {
         store.install_default_lane().await;
         let before = store.dump_without_streams().await;
         let frames = || vec![NewFrame { payload: Some("x".into()), ..NewFrame::new("token".into(), FrameMode::Durable) }, NewFrame::new("token".into(), FrameMode::Live)];
-        // One that ends while it runs, after it waited in every way, one while it waits, one before it is claimed again.
+        // One ends while it runs, after every kind of wait; one while it waits; one before it is claimed again.
         for end in ["active", "suspended", "escalated", "resumable"] {
             let task = store.start_with(Submission { retention_ms: Some(1_000), max_reclaims: Some(9), ..store.submission("mail") }, "w1").await;
             let id = task.execution_id;
@@ -72,7 +72,7 @@ for_each_host! {
             store.ask(&AppendFrames { summary: summary.clone(), ..AppendFrames::new(id, task.fence(), frames()) }).await.unwrap();
             let task = store.lose_and_reclaim(&task, "w1").await;
             store.ask(&AppendFrames { summary, ..AppendFrames::new(id, task.fence(), frames()) }).await.unwrap();
-            // Early signals: one that satisfies, one of a waitpoint whose time is over, one given up.
+            // Early signals: one that satisfies, one at an expired waitpoint, one that is given up.
             let [enough, over, lost] = ["enough", "over", "lost"].map(|key| NewWaitpoint { expires_in_ms: (key == "over").then_some(10), ..store.waitpoint(key) });
             for waitpoint in [&enough, &over, &lost] {
                 store.open_early(&task, waitpoint).await;
@@ -139,14 +139,14 @@ for_each_host! {
         store.submit_kind("mail").await;
         let is_full = |error: ff_script::Error| matches!(error, ff_script::Error::Host(ff_script::HostError::Full { .. }));
         server.command::<String>(&["CONFIG", "SET", "maxmemory", "1"]).unwrap();
-        // What brings more is refused.
+        // Operations that add data fail.
         let one_more = SubmitExecution { submission: store.submission("mail") };
         assert!(is_full(store.ask(&one_more).await.unwrap_err()));
         let frame = NewFrame::new("token".into(), FrameMode::Durable);
         assert!(is_full(store.ask(&AppendFrames::new(tasks[0].execution_id, tasks[0].fence(), vec![frame])).await.unwrap_err()));
         let large = CompleteExecution { result: Some(vec![7; 100_000].into()), ..CompleteExecution::new(tasks[0].execution_id, tasks[0].fence()) };
         assert!(is_full(store.ask(&large).await.unwrap_err()));
-        // What waits is taken up, waits, is woken and ends.
+        // Waiting work can be claimed, waits, is resumed and ends.
         store.complete(&tasks[1]).await;
         let third = store.claim_one("w2").await;
         let door = store.waitpoint("door");
@@ -159,7 +159,7 @@ for_each_host! {
     }
 
     async fn few_functions_are_registered(store) {
-        // Valkey 8.0 frees more than 64 in another thread, while the interpreter is in use, and crashes now and then.
+        // Valkey 8.0 frees more than 64 in another thread while the interpreter is in use, and sometimes crashes.
         let Some(server) = store.server() else { return };
         let list: Vec<redis::Value> = server.command(&["FUNCTION", "LIST"]).unwrap();
         let names = format!("{list:?}").matches("ff_").count();
@@ -172,7 +172,7 @@ for_each_host! {
         for _ in 0..3 {
             store.ask(&submission()).await.unwrap();
         }
-        // The first claim announces its end and quiets the queue; the ones after it are the common case.
+        // The first claim announces its end and marks the queue quiet. The claims after it are the common case.
         store.claim("w1", 1).await;
         let submitted = store.counted(HOME, &submission()).await.unwrap().calls;
         let claimed = store.counted(HOME, &store.claim_call("w1", 1)).await.unwrap();
@@ -188,7 +188,7 @@ for_each_host! {
 
     async fn waiting_and_streaming_stay_within_their_store_calls(store) {
         store.install_default_lane().await;
-        // Others keep the partition's timers and the lane's queue busy.
+        // Other executions keep the partition's timers and the lane's queue busy.
         for _ in 0..2 {
             store.start("mail", "w2").await;
         }

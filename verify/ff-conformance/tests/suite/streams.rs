@@ -1,4 +1,4 @@
-//! Streams: the frames of an attempt, in order and without a gap, written by its lease only, until the attempt ends.
+//! Streams: the frames of an attempt, in order and without gaps, written only under its lease, until the attempt ends.
 
 use ff_conformance::harness::refusal;
 use ff_conformance::work::{Fenced, LEASE_MS};
@@ -13,7 +13,7 @@ fn frame(payload: &str, mode: FrameMode) -> NewFrame {
     NewFrame { payload: Some(payload.into()), ..NewFrame::new("token".into(), mode) }
 }
 
-/// Frames from a text: one letter each, capital ones live.
+/// Frames from a text: one letter each; capital letters are live frames.
 fn frames(text: &str) -> Vec<NewFrame> {
     let mode = |letter: char| if letter.is_uppercase() { FrameMode::Live } else { FrameMode::Durable };
     text.chars().map(|letter| frame(&letter.to_string(), mode(letter))).collect()
@@ -23,13 +23,13 @@ fn append(task: &Task, text: &str) -> AppendFrames {
     AppendFrames::new(task.execution_id, task.fence(), frames(text))
 }
 
-/// The ids and the next number of an append that was taken, and whether it was known before.
+/// The ids and the next number of a successful append, and whether it was a repetition.
 async fn appended(store: &Store, call: &AppendFrames) -> (Vec<String>, i64, bool) {
     let AppendFramesReply::Appended { ids, next_sequence, replayed } = store.ask(call).await.unwrap();
     (ids, next_sequence, replayed)
 }
 
-/// One page as it is answered.
+/// One returned page.
 struct Page {
     frames: Vec<Frame>,
     more: bool,
@@ -47,7 +47,7 @@ async fn read(store: &Store, call: ReadStream) -> Page {
     Page { frames, more, attempt: attempt_index, latest: latest_attempt, terminal, closed }
 }
 
-/// Everything of the latest attempt's stream, page by page.
+/// The whole stream of the latest attempt, page by page.
 async fn all(store: &Store, id: ExecutionId, limit: i64) -> Vec<Frame> {
     let mut frames: Vec<Frame> = Vec::new();
     loop {
@@ -124,7 +124,7 @@ for_each_host! {
         repeat(from(0, "abC"), &a).await;
         repeat(from(1, "bC"), &a[1..]).await;
         repeat(from(0, "a"), &a[..1]).await;
-        // A batch that goes on where a known one ended: what is known is answered, the rest is written.
+        // A batch that overlaps a known one: the known part is returned, and the rest is written.
         let (b, next, replayed) = appended(&store, &asked(from(1, "bCde"))).await;
         assert_eq!((&b[..2], next, replayed), (&a[1..], 5, false));
         store.advance(3);
@@ -134,7 +134,7 @@ for_each_host! {
         assert_eq!(next, 6);
         repeat(asked(append(&task, "bCde")), &b).await;
         assert_eq!(text(&all(&store, task.execution_id, 2).await), "abCdef");
-        // Without a number or a request it is a new batch.
+        // Without a number or a request id it is a new batch.
         appended(&store, &append(&task, "f")).await;
         assert_eq!(text(&all(&store, task.execution_id, 100).await), "abCdeff");
     }
@@ -221,7 +221,7 @@ for_each_host! {
         for wrong in ["99999999999999999999-0", "0-18446744073709551616"] {
             assert!(invalid(store.ask(&ReadStream { after: Some(wrong.into()), ..ReadStream::new(id, 1) }).await).contains("after"));
         }
-        // A reader that waits at the end sees all that comes, also after the attempt was set aside.
+        // A reader that waits at the end sees all new frames, even after the attempt was suspended.
         let door = store.waitpoint("door");
         store.suspend(&task, &[&door]).await;
         assert_eq!(read(&store, ReadStream::new(id, 1)).await.closed, None);
@@ -348,7 +348,7 @@ for_each_host! {
         let mut task = store.start_with(Submission { retry: Some(retry), ..store.submission("mail") }, "w1").await;
         let id = task.execution_id;
         for n in 0..104 {
-            // An attempt that writes nothing takes no place.
+            // An attempt without frames takes no space.
             if ![5, 7, 9].contains(&n) {
                 let summary = Some(NewSummary { document: "{}".into(), version: 0 });
                 appended(&store, &AppendFrames { summary, ..append(&task, "aB") }).await;

@@ -1,4 +1,4 @@
-//! Submission: accepted whole or refused whole, every field honoured, repetitions answered with the first one.
+//! Submission: accepted or refused as a whole, every field applied, and repetitions return the first one.
 
 use std::collections::BTreeMap;
 
@@ -114,7 +114,7 @@ for_each_host! {
         assert_eq!(store.dump().await, before, "a repetition writes nothing");
         store.complete(&task).await;
 
-        // Another namespace has keys of its own.
+        // Another namespace has its own keys.
         store.install_lane("acme", LANE, plain_lane()).await;
         let elsewhere = store.submit(Submission { namespace: "acme".into(), ..keyed(store.submission("mail")) }).await;
         assert_ne!(elsewhere, first);
@@ -129,7 +129,7 @@ for_each_host! {
         let repeated = store.try_submit(keyed(store.submission("mail"))).await;
         assert_eq!(repeated, Ok(SubmitExecutionReply::Duplicate { execution_id: first, state: Some(PublicState::Waiting) }));
         store.advance(1);
-        // Nobody has fired the timer yet: the time in the record decides.
+        // No timer has fired yet, so the time in the record decides.
         let second = store.submit(keyed(store.submission("mail"))).await;
         assert_ne!(second, first);
         store.fire_all().await;

@@ -1,4 +1,4 @@
-//! Suspend and resume: an attempt is set aside without its lease and goes on as the same attempt, whatever ended the wait.
+//! Suspend and resume: an attempt gives up its lease and goes on as the same attempt, whatever ended the wait.
 
 use std::sync::Arc;
 
@@ -92,7 +92,7 @@ for_each_host! {
         assert!(!store.dump().await.keys().any(|key| key.ends_with(":workers:w1")), "no lease is held");
         assert!(store.claim("w2", 1).await.is_empty(), "nobody can claim it");
         store.assert_sound().await;
-        // The old lease's end means nothing any more.
+        // The end of the old lease has no effect any more.
         store.go_to(task.lease_expires_at - 26_000);
         assert_eq!(store.fire_all().await, 0);
         store.wake(task.execution_id, &door, "go").await;
@@ -474,7 +474,7 @@ for_each_host! {
             assert_eq!(store.describe(id).await.failure.unwrap().reason, "enough", "{place}");
             store.assert_sound().await;
         }
-        // Nothing starts once the grace is over, even before the timer fired.
+        // Nothing starts once the grace period is over, even before the timer fires.
         let (task, door) = (store.start("mail", "w1").await, store.waitpoint("door"));
         store.ask(&CancelExecution { grace_ms: Some(5_000), ..CancelExecution::new("ann".into(), task.execution_id) }).await.unwrap();
         store.suspend(&task, &[&door]).await;
@@ -542,7 +542,7 @@ for_each_host! {
         let call = SuspendExecution { timeout_ms: Some(9_000), ..store.suspend_call(&task, &[&door, &side]) };
         let Ok(SuspendExecutionReply::Suspended { waitpoints: first, timeout_at, .. }) = store.ask(&call).await else { panic!("not suspended") };
         store.advance(5);
-        // A client that mints afresh for its second try gets what the first one made.
+        // A client that creates new ids for its second try gets the ids of the first try.
         let fresh = SuspendExecution { suspension_id: SuspensionId::from_uuid(store.uuid(0)), waitpoints: vec![store.waitpoint("door")], ..call.clone() };
         for again in [&call, &call, &fresh] {
             let before = store.dump().await;
@@ -550,7 +550,7 @@ for_each_host! {
             assert_eq!(reply, Ok(SuspendExecutionReply::Suspended { suspension_id: call.suspension_id, waitpoints: first.clone(), timeout_at, replayed: true }));
             assert_eq!(store.dump().await, before);
         }
-        // Whatever became of it since: the wait is over, but it was a suspend.
+        // Whatever happened since, the wait is over, but it was a suspend.
         store.wake(task.execution_id, &door, "go").await;
         let before = store.dump().await;
         let Ok(SuspendExecutionReply::Suspended { suspension_id, waitpoints, replayed: true, .. }) = store.ask(&call).await else { panic!("not answered") };
@@ -573,13 +573,13 @@ for_each_host! {
         let e = store.describe(id).await;
         assert_eq!((e.state, e.lease.map(|lease| lease.lease_epoch), e.waitpoints.len(), e.suspension), (PublicState::Active, Some(task.lease_epoch), 0, None));
         assert_eq!(store.look(&door).await.closed_reason.as_deref(), Some("already_satisfied"));
-        // The reply was lost: the same suspend gets the same answer.
+        // The reply was lost: the same suspend gets the same reply.
         let before = store.dump().await;
         assert_eq!(store.ask(&call).await, Ok(SuspendExecutionReply::AlreadySatisfied { signals: signals.clone(), more }));
         assert_eq!(store.dump().await, before);
         let ReadSignalsReply::Page { signals: read, .. } = store.ask(&ReadSignals::new(id, 10, true)).await.unwrap();
         assert_eq!(read, signals);
-        // A later suspend starts from nothing: neither signal counts again.
+        // A later suspend starts from zero: neither signal counts again.
         let side = store.waitpoint("side");
         store.suspend(&task, &[&side]).await;
         assert_eq!(store.describe(id).await.suspension.unwrap().condition[0].counted, 0);
@@ -594,7 +594,7 @@ for_each_host! {
         store.install_default_lane().await;
         let task = store.start("mail", "w1").await;
         let id = task.execution_id;
-        // First a wait, so that there are signals of an earlier resume too.
+        // First a wait, so that signals of an earlier resume exist.
         let door = store.waitpoint("door");
         store.suspend(&task, &[&door]).await;
         store.wake(id, &door, "first").await;
@@ -647,7 +647,7 @@ for_each_host! {
             payload: Some(payload.into()), payload_encoding: Some("raw".into()), category: Some("c".into()), source: Some("s".into()), source_identity: Some("who".into()), correlation_id: Some("x".into()),
             received_at: received,
         });
-        // A repeated claim tells the same.
+        // A repeated claim returns the same.
         let ClaimExecutionsReply::Replayed { tasks } = store.ask(&claim).await.unwrap() else { panic!("not repeated") };
         assert_eq!(tasks, std::slice::from_ref(&again));
         let e = store.describe(id).await;

@@ -1,4 +1,5 @@
-//! What a partition counts of its events: each once, whoever counts; and how long executions waited, ran and took.
+//! A partition's counts of its events: each counts once, whichever server counts; and how long executions waited, ran
+//! and took.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +8,7 @@ use ff_conformance::{Store, for_each_host};
 use ff_script::Route;
 use ff_script::generated::*;
 
-/// What was counted, by lane and name.
+/// The counts, by lane and name.
 type Counts = BTreeMap<(String, String), i64>;
 
 struct Tallied {
@@ -31,7 +32,7 @@ async fn tally(store: &Store, route: Route, limit: i64) -> Tallied {
     Tallied { counts, lines, bounds_ms, gaps, more, on_hand }
 }
 
-/// The same by reading the events.
+/// The same counts from reading the events.
 async fn recount(store: &Store, route: Route) -> Counts {
     let mut counts = Counts::new();
     for event in store.events(route).await {
@@ -79,7 +80,7 @@ for_each_host! {
         assert_eq!((counted.gaps, counted.more), (0, false));
         assert_eq!(tally(&store, HOME, 1_000).await.counts, counted.counts, "counting again changes nothing");
 
-        // What comes later is added, in steps of any size.
+        // Later events are added, in steps of any size.
         for _ in 0..3 {
             let task = store.start("mail", "w1").await;
             store.complete(&task).await;
@@ -155,7 +156,7 @@ for_each_host! {
         store.ask(&consume).await.unwrap();
         let events = store.events(HOME).await;
         assert_eq!(events.last().unwrap().data["waited_ms"], EventValue::Number(1_015));
-        // A hold takes it out of line.
+        // A held execution leaves the line.
         let id = store.submit_kind("mail").await;
         store.ask(&HoldExecution::new("ann".into(), id)).await.unwrap();
         store.advance(500);

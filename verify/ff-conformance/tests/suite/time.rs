@@ -1,4 +1,4 @@
-//! Everything that is due happens at its time, and not one millisecond before it.
+//! Everything due happens at its time, and not one millisecond earlier.
 
 use ff_conformance::harness::refusal;
 use ff_conformance::work::{Fenced, HOME, LEASE_MS, plain_lane};
@@ -7,7 +7,7 @@ use ff_core::ErrorCode;
 use ff_core::types::ExecutionId;
 use ff_script::generated::*;
 
-/// Fires timers a millisecond before the time, when nothing may change, and at it.
+/// Fires timers one millisecond before the time, when nothing may change, and then at the time.
 pub async fn nothing_before(store: &Store, at: i64) {
     let facts = async || {
         let mut dump = store.dump().await;
@@ -70,7 +70,7 @@ for_each_host! {
         let started = store.start_with(soon(store.submission("a")), "w1").await;
         let waiting = store.submit(soon(store.submission("a"))).await;
         let delayed = store.submit(Submission { delay_ms: Some(9_000), ..soon(store.submission("a")) }).await;
-        // What has started once is not bound by it any more, not even while it waits for a retry.
+        // An execution that has started once is no longer bound by it, even while it waits for a retry.
         store.fail(&started, "net").await;
         let at = store.now() + 1_000;
         store.go_to(at - 1);

@@ -1,4 +1,4 @@
-//! Usage: what a worker reports, the ledger that keeps it, and what a hard limit does to the running attempt.
+//! Usage: what a worker reports, the ledger that keeps it, and the effect of a hard limit on the running attempt.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +46,7 @@ async fn used(store: &Store, budget_id: BudgetId) -> i64 {
     budget.dimensions[0].used
 }
 
-/// Work that runs.
+/// A running execution.
 async fn running(store: &Store) -> Task {
     store.submit_kind("mail").await;
     store.claim_one("w1").await
@@ -93,7 +93,7 @@ fn settlement(id: ExecutionId, sequence: i64, answer: ApplyUsageReply) -> Settle
     SettleUsage { execution_id: id, sequence, outcome, counted, breach }
 }
 
-/// Notes, applies and settles; true when the lease is over.
+/// Notes, applies and settles. True if the lease is over.
 async fn report(store: &Store, task: &Task, budget_id: BudgetId, n: i64) -> bool {
     let noted = note(store, &usage(task, budget_id, n, None)).await;
     let answer = apply(store, task.execution_id, &noted).await;
@@ -133,7 +133,7 @@ for_each_host! {
         assert!(!report(&store, &task, id, 20).await);
         assert_eq!(ledger(&store, task.execution_id).await, (vec![(0, 50, 0)], 0));
         assert_eq!(used(&store, id).await, 50);
-        // A second attempt has lines of its own.
+        // A second attempt has its own lines.
         let yielded = YieldExecution { execution_id: task.execution_id, fence: task.fence() };
         store.ask(&yielded).await.unwrap();
         let again = store.claim_one("w1").await;
@@ -161,18 +161,18 @@ for_each_host! {
         let task = running(&store).await;
         let call = usage(&task, id, 10, Some("step-1"));
         let first = note(&store, &call).await;
-        // The reply was lost: the report that waits is found by its key.
+        // The reply was lost: the waiting report is found by its key.
         assert_eq!(note(&store, &call).await, first);
         let answer = apply(&store, task.execution_id, &first).await;
         assert_eq!(answer, ApplyUsageReply::Ok);
-        // Whoever finishes it hears that it was counted, and that it was this very one.
+        // A repeated settlement learns that this very report was counted.
         let again = apply(&store, task.execution_id, &first).await;
         assert_eq!(again, ApplyUsageReply::AlreadyApplied { same: true });
         let settle = settlement(task.execution_id, first.sequence, again);
         assert!(matches!(store.ask(&settle).await.unwrap(), SettleUsageReply::Settled { ended: false, .. }));
         assert!(matches!(store.ask(&settle).await.unwrap(), SettleUsageReply::Already { .. }));
         assert_eq!(ledger(&store, task.execution_id).await, (vec![(0, 10, 0)], 0));
-        // Said once more after that, it is another report of the same thing.
+        // Repeated after that, it is another report with the same content.
         let second = note(&store, &call).await;
         assert_eq!(second.sequence, 2);
         let answer = apply(&store, task.execution_id, &second).await;
@@ -249,10 +249,10 @@ for_each_host! {
         let detail = parked.blocking_detail.unwrap();
         assert_eq!((detail["budget_id"].as_str(), detail["limit"].as_str()), (id.to_string().as_str(), "100"));
         after_the_lease(store.ask(&CompleteExecution::new(task.execution_id, task.fence())).await);
-        // The answer may have been lost: who reports again hears what happened.
+        // The reply may have been lost, so a repeated report returns what happened.
         assert_eq!(refusal(store.ask(&usage(&task, id, 1, None)).await), ErrorCode::HardBreach);
         assert!(store.claim("w1", 1).await.is_empty());
-        // A refusal that came after the room is not undone by it.
+        // An earlier room does not undo a later refusal.
         assert_eq!(unblock(&store, id, 0, 10).await, 0);
         let rooms = raise(&store, id, 200).await;
         assert_eq!(rooms, 1);
@@ -360,7 +360,7 @@ for_each_host! {
             ttl_ms: None,
         };
         store.call(BUDGETS, &reserve).await.unwrap();
-        // A report takes what its lease holds.
+        // A report uses what its lease holds.
         assert!(!report(&store, &task, id, 50).await);
         let GetBudgetReply::Found { budget, holders, .. } =
             store.call(BUDGETS, &GetBudget { budget_id: id }).await.unwrap();

@@ -1,5 +1,5 @@
-//! Claims that ask quotas and budgets on their way, and ends that give back to them in the same call. On a cluster these are other
-//! nodes: there the tests of grants and of the outbox say what happens.
+//! Claims that visit quotas and budgets, and ends that return holds in the same call. On a cluster these are on other
+//! nodes, and the tests of grants and of the outbox cover them.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ fn estimate(id: BudgetId, tokens: i64) -> Option<Vec<BudgetRef>> {
     Some(vec![BudgetRef { estimate, ..BudgetRef::new(*id.as_uuid()) }])
 }
 
-/// Submits in partition 0, one millisecond after what came before.
+/// Submits in partition 0, one millisecond after the previous one.
 async fn submit(store: &Store, quotas: Option<Vec<QuotaRef>>, budgets: Option<Vec<BudgetRef>>) -> ExecutionId {
     store.advance(1);
     store.submit(Submission { quotas, budgets, ..store.submission("mail") }).await
@@ -56,7 +56,7 @@ fn ids(tasks: &[Task]) -> Vec<ExecutionId> {
     tasks.iter().map(|task| task.execution_id).collect()
 }
 
-/// How many hold the quota's key, and how many wait for it.
+/// The number of holders and of waiting executions under the quota's key.
 async fn key_of(store: &Store, id: QuotaPolicyId) -> (i64, i64) {
     let call = GetQuota { key: Some("k".into()), quota_id: id };
     let GetQuotaReply::Quota { state, .. } = store.call(QUOTAS, &call).await.unwrap();
@@ -111,7 +111,7 @@ for_each_host! {
             all.push(submit(&store, None, estimate(budget, 30)).await);
         }
         let Some(client) = store.visiting() else { return };
-        // Two of four fit together, then one of the two that are left.
+        // Two of four fit together, then one of the remaining two.
         let mut tasks = claimed(&client, &store.claim_call("w1", 2)).await;
         assert_eq!((ids(&tasks), held(&store, budget).await), (all[..2].to_vec(), 60));
         tasks.extend(claimed(&client, &store.claim_call("w1", 9)).await);
@@ -158,7 +158,7 @@ for_each_host! {
         let third = submit(&store, under(quota), None).await;
         let fourth = submit(&store, None, None).await;
         let Some(client) = store.visiting() else { return };
-        // The third is refused: its place goes to the one behind it.
+        // The third is refused, and the one behind it gets its place.
         assert_eq!(ids(&claimed(&client, &store.claim_call("w1", 3)).await), [first, second, fourth]);
         assert_eq!(key_of(&store, quota).await, (1, 1));
         let e = store.describe(third).await;
@@ -177,7 +177,7 @@ for_each_host! {
         for quota in [full, full, free, free, free] {
             all.push(submit(&store, under(quota), None).await);
         }
-        // Two are refused; the third is asked for when the next page of candidates is read, and still stands in its queue.
+        // Two are refused. The third is requested with the next page of candidates, and is still in its queue.
         assert_eq!(ids(&claimed(&store.visiting().unwrap(), &store.claim_call("w1", 2)).await), all[2..4]);
         assert_eq!(key_of(&store, free).await, (2, 0));
     }
@@ -193,7 +193,7 @@ for_each_host! {
         let mut running = claimed(&client, &store.claim_call("w1", 9)).await;
         for (number, id) in all.iter().enumerate() {
             assert_eq!(ids(&running), [*id]);
-            // An end and a claim in one list: the claim finds the room that the end left.
+            // An end and a claim in one list: the claim finds the room that the end has left.
             let mut list = List::default();
             let ended = list.add(&client, HOME, &CompleteExecution::new(running[0].execution_id, running[0].fence()));
             let asked = list.add(&client, HOME, &store.claim_call("w1", 9));

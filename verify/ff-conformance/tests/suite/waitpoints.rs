@@ -1,4 +1,4 @@
-//! Waitpoints: the inbox of whoever is asked, who may answer, until when, and what is kept afterwards.
+//! Waitpoints: the inbox of open questions, who may signal and until when, and what is kept afterwards.
 
 use ff_conformance::harness::refusal;
 use ff_conformance::waits::{condition, token};
@@ -235,7 +235,7 @@ for_each_host! {
         for unknown in [&foreign, &store.waitpoint("nowhere")] {
             assert_eq!(refusal(store.ask(&close(&task, unknown)).await), ErrorCode::WaitpointNotFound);
         }
-        // Its key is free again, its id is not.
+        // Its key can be used again, its id cannot.
         store.open_early(&task, &store.waitpoint("door")).await;
         let same = NewWaitpoint { waitpoint_id: door.waitpoint_id, ..store.waitpoint("other") };
         assert!(invalid(store.ask(&create(&task, &same)).await).contains("waitpoint.waitpoint_id"));

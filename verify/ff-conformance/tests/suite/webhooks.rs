@@ -1,4 +1,4 @@
-//! Webhooks: every end owes one, a receiver gets it at least once under one id, and none is in another's way.
+//! Webhooks: every end owes one; a receiver gets it at least once under one id; no receiver delays another.
 
 use std::collections::BTreeMap;
 
@@ -57,7 +57,7 @@ async fn status(store: &Store, execution_id: ExecutionId) -> Option<WebhookStatu
     status
 }
 
-/// Nothing that webhooks need is in the store.
+/// The store holds nothing that belongs to webhooks.
 async fn nothing_owed(store: &Store) {
     let left: Vec<String> =
         store.dump().await.into_keys().filter(|key| key.starts_with("ff:hook:") || key.contains(":receiver")).collect();
@@ -215,7 +215,7 @@ for_each_host! {
             store.go_to(due);
             deliver(&store, &take_one(&store).await).await;
         }
-        // A tenth more or less is drawn.
+        // A random jitter of a tenth.
         for (draw, waits) in [(0, 900), (1000, 1_100)] {
             let task = store.start_with(told(store.submission("mail")), "w1").await;
             store.complete(&task).await;
@@ -240,7 +240,7 @@ for_each_host! {
         store.advance(1);
         let again = take_one(&store).await;
         assert_eq!((again.delivery_id, again.tries), (lost.delivery_id, 2));
-        // The first one comes back after all: its failure says nothing about the second try, its delivery settles it.
+        // The first try returns late: its failure does not affect the second try, and its delivery settles the webhook.
         assert_eq!(note(&store, &tried(&lost, WebhookResult::Failed)).await, NoteWebhookReply::Stale);
         assert_eq!(note(&store, &tried(&lost, WebhookResult::Refused)).await, NoteWebhookReply::Stale);
         assert_eq!(note(&store, &tried(&lost, WebhookResult::Delivered)).await, NoteWebhookReply::Delivered);
@@ -266,16 +266,16 @@ for_each_host! {
         assert_eq!((first.items.len(), first.more, first.held), (7, false, true), "four for the dead one, and one for each of the others");
         let dead = first.items.iter().find(|w| w.url.starts_with("https://DEAD.example.org/")).unwrap().receiver.clone();
         assert_eq!(first.items.iter().filter(|w| w.receiver == dead).count(), 4);
-        // While it is busy nothing more goes to it, and what comes for another goes.
+        // While the receiver is busy it gets no more, and webhooks for others go out.
         let none = take_from(&store, HOME, call(64, &[(&dead, 4)])).await;
         assert_eq!((none.items.len(), none.more, none.held), (0, false, true));
         end("https://live.example.org/2").await;
         let live = take_from(&store, HOME, call(1, &[(&dead, 4)])).await;
         assert_eq!((live.items.len(), live.items[0].url.as_str(), live.held), (1, "https://live.example.org/2", true));
-        // One of its tries has ended: one more goes.
+        // One of its tries has ended, so one more goes out.
         let one = take_from(&store, HOME, call(64, &[(&dead, 3)])).await;
         assert_eq!((one.items.len(), one.items[0].receiver == dead, one.held), (1, true, true));
-        // A short call says that there is more for others than there was room for.
+        // A limited call reports that it had no room for more.
         end("https://a.example.org/").await;
         end("https://b.example.org/").await;
         let short = take_from(&store, HOME, call(1, &[(&dead, 4)])).await;

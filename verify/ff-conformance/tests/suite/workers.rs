@@ -1,4 +1,4 @@
-//! Workers and servers: registered, kept alive, drained, declared dead, and gone when their time is over.
+//! Workers and servers: registered, kept alive, drained, declared dead, and removed when their time is over.
 
 use ff_conformance::harness::refusal;
 use ff_conformance::{Store, for_each_host};
@@ -58,7 +58,7 @@ for_each_host! {
         };
         assert_eq!(item, expected);
         assert_eq!(refusal(fleet(&store, &GetWorker { instance: "w2".into() }).await), ErrorCode::WorkerNotRegistered);
-        // Registering again replaces what it serves.
+        // A new registration replaces the lanes it serves.
         store.advance(5);
         fleet(&store, &RegisterWorker { capabilities: vec![], slots: 1, incarnation: Some(incarnation), ..register("w1") }).await.unwrap();
         let GetWorkerReply::Worker { item } = fleet(&store, &GetWorker { instance: "w1".into() }).await.unwrap();
@@ -132,7 +132,7 @@ for_each_host! {
         assert_eq!(item.state, WorkerState::Draining);
         let ReadOutboxReply::Effects { items } = fleet(&store, &ReadOutbox::new(10)).await.unwrap();
         assert_eq!(items.iter().map(|effect| (effect.r#type.as_str(), effect.data["instance"].as_str(), effect.data["actor"].as_str())).collect::<Vec<_>>(), [("yield_leases", "w1", "ann")]);
-        // A worker that registers again starts afresh.
+        // A worker that registers again starts fresh.
         fleet(&store, &register("w1")).await.unwrap();
         assert_eq!(beat(&store, &["w1"]).await, [(true, false)]);
         assert_eq!(fleet_events(&store).await.iter().map(|(kind, _)| kind.as_str()).collect::<Vec<_>>(), ["worker.registered", "worker.draining", "worker.registered"]);

@@ -1,4 +1,4 @@
-//! A cluster whose slots move, whose primaries forget the library, and whose primaries die, under load.
+//! A cluster under load: slots move, and primaries lose the library or die.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::kit::eventually;
 
-/// An engine and a load on a cluster, each with a host of its own.
+/// An engine and a load on a cluster, each with its own host.
 struct Running {
     engine: Engine,
     client: Engine,
@@ -44,7 +44,7 @@ impl Running {
         Ok(running)
     }
 
-    /// Waits until so many more completions were answered.
+    /// Waits for this number of further completions.
     async fn goes_on(&mut self, more: usize) -> Result<()> {
         self.history.read(&mut self.reader)?;
         let before = self.history.counts().2;
@@ -61,7 +61,7 @@ impl Running {
         clean(self.client.operations()).await
     }
 
-    /// Goes on until enough has happened to show something, and then lets everything come to its end.
+    /// Runs until enough has happened for a result, and then lets all work end.
     async fn settle(mut self) -> Result<()> {
         eventually("enough happens", async || {
             self.history.read(&mut self.reader)?;
@@ -104,7 +104,7 @@ async fn slots_of_a_cluster_move_and_libraries_are_lost_under_load_and_nothing_e
         for _ in 0..5 {
             tokio::task::block_in_place(|| migration.move_one())?;
         }
-        // Half moved: the others go on, and whoever needs this one waits.
+        // Half moved: other partitions go on, and calls to this one wait.
         tokio::time::sleep(Duration::from_millis(700)).await;
         tokio::task::block_in_place(|| migration.finish())?;
         ensure!(cluster.owner(slot)? == to);
@@ -121,7 +121,7 @@ async fn slots_of_a_cluster_move_and_libraries_are_lost_under_load_and_nothing_e
     running.settle().await
 }
 
-/// Answers wait for a replica, so a primary that dies takes nothing answered with it.
+/// Replies wait for a replica, so a primary that dies loses nothing acknowledged.
 #[tokio::test(flavor = "multi_thread")]
 async fn primaries_of_a_cluster_die_under_load_and_nothing_answered_is_lost() -> Result<()> {
     let mut cluster = TestCluster::start(ClusterOptions { replicas_each: 1, ..Default::default() })?;
@@ -134,7 +134,7 @@ async fn primaries_of_a_cluster_die_under_load_and_nothing_answered_is_lost() ->
             Ok(tokio::task::block_in_place(|| cluster.owner(slot)).ok().filter(|owner| *owner != victim))
         })
         .await?;
-        // Without a replica nothing is confirmed at the new primary: the dead one comes back as its replica.
+        // Without a replica, the new primary gets no confirmation. The dead primary returns as its replica.
         tokio::task::block_in_place(|| -> Result<()> {
             cluster.restart(victim)?;
             cluster.wait_until_ok()

@@ -1,4 +1,4 @@
-//! Truncated and flipped data files: an error or the truth, never a hang, a crash or other data.
+//! Truncated and bit-flipped data files cause an error or correct data: never a hang, a crash or other data.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -48,7 +48,7 @@ async fn small_store(directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Damages the bytes in a way the seed decides, and says how.
+/// Damages the bytes in a way that depends on the seed, and returns a description.
 fn damage(bytes: &mut Vec<u8>, random: &mut impl Rng) -> String {
     let len = bytes.len();
     match random.random_range(0..5) {
@@ -80,7 +80,7 @@ fn damage(bytes: &mut Vec<u8>, random: &mut impl Rng) -> String {
     }
 }
 
-/// What the probe said; an error when it hung or died.
+/// The output of the probe. Fails if the probe hung or died.
 fn probe(directory: &Path) -> Result<String> {
     let mut child = Command::new(env!("CARGO_BIN_EXE_ff-crash-child"))
         .arg("probe")
@@ -143,7 +143,7 @@ async fn a_damaged_store_answers_an_error_or_the_truth() -> Result<()> {
         std::fs::remove_dir_all(&directory)?;
     }
     eprintln!("{sound} sound, {found} with findings, {refused} refused");
-    // Damage may hit what is not in use; whether any was noticed is only sure after many cases.
+    // Damage may hit unused pages, so some is certain to be noticed only after many cases.
     ensure!(refused > 0 || rounds < 100, "none of {rounds} damages was noticed");
     Ok(())
 }

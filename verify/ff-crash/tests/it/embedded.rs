@@ -1,4 +1,4 @@
-//! kill -9 of a process that holds an embedded store.
+//! kill -9 of a process with an embedded store.
 
 use std::ffi::OsStr;
 use std::time::Duration;
@@ -32,7 +32,7 @@ async fn a_process_killed_at_any_moment_loses_nothing_it_answered() -> Result<()
             })
             .await?;
         }
-        // Sometimes while it opens the store, else in the middle of its work.
+        // Sometimes while it opens the store, otherwise during its work.
         let moment = rand::rng().random_range(0..if early { 60 } else { 300 });
         tokio::time::sleep(Duration::from_millis(moment)).await;
         child.kill_9()?;
@@ -42,7 +42,7 @@ async fn a_process_killed_at_any_moment_loses_nothing_it_answered() -> Result<()
         let host = open::embedded(&store)?;
         let tool = open::tool(host.clone()).await?;
         history.check_fresh(tool.operations()).await?;
-        // A look at everything takes longer with every round.
+        // A full check takes longer in every round.
         if round < 10 || round % 5 == 0 {
             clean(tool.operations()).await?;
         }

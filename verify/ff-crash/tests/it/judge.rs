@@ -1,4 +1,4 @@
-//! The judge itself: an answer that is not true of the store is noticed, whatever it is.
+//! A test of the check itself: it notices every journal entry that is not true of the store.
 
 use anyhow::Result;
 use ff_core::types::ExecutionId;
@@ -9,7 +9,7 @@ use ff_crash::open;
 use ff_engine::{Claimant, NewExecution, Operations, fence_of};
 use uuid::Uuid;
 
-/// A store with one completed execution, and the entries that are true of it.
+/// A store with one completed execution, and the matching journal entries.
 async fn truth(operations: &Operations) -> Result<(ExecutionId, Vec<Entry>)> {
     let mut new = NewExecution::new("default", "one", "judged");
     let id = new.fields.execution_id;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-/// A child that is killed when the value goes.
+/// A child that is killed when this value is dropped.
 pub struct Process(pub Child);
 
 impl Process {
@@ -49,7 +49,7 @@ impl Drop for Process {
 /// Only a hang takes longer.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// Looks until there is something to see, or fails.
+/// Repeats `look` until it returns a value, or fails.
 pub async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Result<Option<T>>) -> Result<T> {
     let started = Instant::now();
     loop {

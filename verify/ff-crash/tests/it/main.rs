@@ -1,4 +1,4 @@
-//! Kills, stops and damages real processes and files under load; what was answered must still be true.
+//! Kills, stops and damages real processes and files under load. Everything acknowledged must still be true.
 
 mod cluster;
 mod corrupt;

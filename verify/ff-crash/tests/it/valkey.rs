@@ -1,4 +1,4 @@
-//! kill -9 of a Valkey server that flushes before it answers.
+//! kill -9 of a Valkey server that flushes before it replies.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ async fn a_server_killed_under_load_loses_nothing_it_answered() -> Result<()> {
     let place = tempfile::tempdir()?;
     let path = place.path().join("journal");
     let mut server = TestServer::start(ff_testkit::Options { aof: Aof::Always, ..Default::default() })?;
-    // One host for the engine, one for the load: both have to find the server again by themselves.
+    // One host for the engine and one for the load: both must find the server again by themselves.
     let engine = open::engine(open::valkey(&server.url(), None).await?).await?;
     let client = open::tool(open::valkey(&server.url(), None).await?).await?;
     let load = Load::new(client.operations().clone(), Journal::append(&path)?, "load", Duration::from_millis(3));

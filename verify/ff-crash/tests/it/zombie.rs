@@ -1,4 +1,4 @@
-//! A worker that is stopped past its lease and comes back.
+//! A worker that is stopped past the end of its lease and continues.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -19,7 +19,7 @@ fn worker(url: &str, journal: &Path, instance: &str, go: &Path) -> Result<Proces
     Process::start(&[OsStr::new("worker"), OsStr::new(url), journal.as_os_str(), OsStr::new(instance), go.as_os_str()])
 }
 
-/// The epoch with which a journal's worker claimed the execution.
+/// The epoch with which the journal's worker claimed the execution.
 async fn claimed(reader: &mut Reader, expected: ExecutionId) -> Result<i64> {
     eventually("the worker claims", async || match reader.fresh()?.first() {
         Some(Entry::Claimed { id, epoch, .. }) if *id == expected => Ok(Some(*epoch)),
@@ -77,7 +77,8 @@ async fn a_stopped_worker_that_comes_back_cannot_complete() -> Result<()> {
         let code = if back_before_the_other { "lease_expired" } else { "stale_lease" };
         assert_eq!(refused, Some(Entry::Refused { id, epoch: first, code: code.to_owned() }));
         std::fs::write(&go_two, "")?;
-        // The lease may have run out while the zombie was looked at: then nobody has completed it, and the next one does.
+        // The lease may have expired during the check of the zombie. Then no worker has completed the execution, and
+        // the next one does.
         match answer(&mut of_other).await? {
             Entry::Completed { epoch, .. } => ensure!(epoch == second),
             other => anyhow::bail!("the other worker was answered {other:?}"),

@@ -1,4 +1,4 @@
-//! Claiming: the best work a worker may have becomes its own.
+//! Claims: a worker takes the best work it may run.
 
 use std::collections::BTreeSet;
 
@@ -9,13 +9,13 @@ use super::execution::{Execution, Paused, Running, Stage};
 use super::lane::covers;
 use super::{Answer, Model, invalid};
 
-/// Candidates compared by preferred capabilities.
+/// Number of candidates compared by preferred capabilities.
 const PREFER_WINDOW: usize = 16;
 
-/// Candidates one call looks at.
+/// Number of candidates that one call checks.
 pub(super) const LOOKS_MAX: usize = 64;
 
-/// Who takes a lease.
+/// The holder of a new lease.
 pub(super) struct Holder<'a> {
     pub instance: &'a str,
     pub worker_id: &'a str,
@@ -40,7 +40,7 @@ impl Model {
         if !live.is_empty() {
             return Ok(ClaimExecutionsReply::Replayed { tasks: live });
         }
-        // One that has run out keeps its id until someone looks.
+        // An expired lease keeps its id until the expiry is noticed.
         let pairs = call.lease_ids.iter().copied().zip(call.attempt_ids.iter().copied());
         let free: Vec<(LeaseId, AttemptId)> =
             pairs.filter(|(lease, _)| self.held_by(&call.instance, *lease).is_none()).collect();
@@ -82,13 +82,13 @@ impl Model {
         Ok(ClaimExecutionsReply::Claimed { admission_needed: None, next_score, tasks })
     }
 
-    /// The execution that this lease of a worker holds.
+    /// The execution that this worker holds under this lease.
     pub(super) fn held_by(&self, instance: &str, lease: LeaseId) -> Option<ExecutionId> {
         let holds = |e: &Execution| e.running().is_some_and(|r| r.instance == instance && r.fence.lease_id == lease);
         self.executions.iter().find(|(_, e)| holds(e)).map(|(id, _)| *id)
     }
 
-    /// The queues a worker looks at: what everyone may run, and what its capabilities cover.
+    /// The queues that a worker can take from: those without requirements, and those its capabilities cover.
     pub(super) fn queues_for(&self, path: &str, capabilities: &[String], admission: bool) -> BTreeSet<String> {
         let covered = self
             .queues(path)
@@ -97,7 +97,7 @@ impl Model {
         covered.map(|(name, _)| name).chain(["any".to_owned()]).collect()
     }
 
-    /// Takes the next candidate off the list: the best liked of the first sixteen, never across priorities.
+    /// Removes the next candidate from the list: the most preferred of the first sixteen, but never across priorities.
     pub(super) fn take_best(&self, rest: &mut Vec<ExecutionId>, capabilities: &[String]) -> ExecutionId {
         let priority = self.executions[&rest[0]].priority;
         let likes = |id: &ExecutionId| {
@@ -115,7 +115,7 @@ impl Model {
         rest.remove(best)
     }
 
-    /// A new attempt under a new lease, or the one that waited.
+    /// Starts a new attempt under a new lease, or continues the one that waited.
     pub(super) fn start(&mut self, id: ExecutionId, holder: Holder<'_>) -> Task {
         let now = self.now;
         let (task, path, turn) = self.edit(id, |execution| {

@@ -1,4 +1,4 @@
-//! What happens because time passes: nothing early, everything at the next look.
+//! The effects of time: nothing happens early, and everything due happens at the next call.
 
 use ff_core::types::ExecutionId;
 use ff_script::generated::{AttemptState, Failure, FireDue, FireDueReply, NextDue, NextDueReply, Outcome};
@@ -14,7 +14,7 @@ impl Model {
         let mut count = 0;
         for timer in due.into_iter().take(call.limit as usize) {
             count += 1;
-            // One draw for the call, spread over its items.
+            // One draw for the whole call, varied for each item.
             let draw = (call.draw + count * 397) % 1_001;
             match timer {
                 Timer::Key(namespace, key) => {

@@ -1,4 +1,4 @@
-//! What a lease's holder says: renew, complete, fail, cancel, delay, yield, progress. All of it is fenced.
+//! The fenced calls of a lease's holder: renew, complete, fail, cancel, delay, yield, progress.
 
 use ff_core::types::ExecutionId;
 use ff_script::Bytes;
@@ -14,15 +14,15 @@ use super::{Answer, Model, Refusal, invalid, refused};
 /// Renewals of one attempt after which earlier losses no longer count.
 const RENEWALS_THAT_RESET: i64 = 3;
 
-/// What a fence is good for.
+/// What a fence allows.
 pub(super) enum Standing {
     /// The lease lives.
     Live,
-    /// It ended by this.
+    /// The lease ended in this way.
     Past(Ending),
 }
 
-/// A failed attempt, and what the retry policy needs to know about it.
+/// A failed attempt, with the data that the retry policy needs.
 pub(super) struct Failing<'a> {
     pub state: AttemptState,
     pub reason: &'a str,
@@ -30,7 +30,7 @@ pub(super) struct Failing<'a> {
     pub retryable: bool,
     pub retry_after_ms: Option<i64>,
     pub draw: i64,
-    /// The holder said so itself, and may ask again.
+    /// The holder reported the failure itself, and may repeat the call.
     pub by_holder: bool,
 }
 
@@ -57,7 +57,7 @@ impl Model {
         }
     }
 
-    /// The refusal for a lease that ended by something else than what its holder now repeats.
+    /// The refusal for a lease whose end differs from the one its holder repeats.
     pub(super) fn ended(&self, id: ExecutionId, ending: &Ending) -> Refusal {
         match ending {
             Ending::Expired { at } => expired(*at),
@@ -150,7 +150,7 @@ impl Model {
         })
     }
 
-    /// Tries again by the policy, at the time it answers, or ends the execution.
+    /// Retries by the policy and returns the time, or ends the execution.
     pub(super) fn attempt_failed(&mut self, id: ExecutionId, failing: &Failing<'_>) -> Option<i64> {
         let now = self.now;
         let failure = Failure { reason: failing.reason.to_owned(), category: failing.category.to_owned() };
@@ -229,7 +229,7 @@ impl Model {
         Ok(YieldExecutionReply::Yielded)
     }
 
-    /// The attempt ends interrupted, the execution waits again; `losses` are added to those in a row.
+    /// The attempt is interrupted and the execution waits again. `losses` is added to the losses in a row.
     fn hand_back(&mut self, id: ExecutionId, ending: Ending, delay: Option<i64>, losses: i64) {
         let now = self.now;
         self.edit(id, |execution| {
@@ -241,7 +241,7 @@ impl Model {
         self.settle(id);
     }
 
-    /// A lease was lost: offered again at once, or the end when that happened too often in a row.
+    /// A lease was lost: the execution is available again at once, or ends if that happened too often in a row.
     pub(super) fn lose(&mut self, id: ExecutionId, ending: Ending) {
         let now = self.now;
         let execution = &self.executions[&id];
@@ -257,7 +257,7 @@ impl Model {
     }
 }
 
-/// Leases lost one after the other before the one that runs; one that was renewed often enough starts the count again.
+/// Leases lost in a row before the running one. Enough renewals reset the count.
 fn losses_in_a_row(execution: &Execution) -> i64 {
     let running = execution.running().expect("only a running execution has a lease to lose");
     if running.renewals >= RENEWALS_THAT_RESET { 0 } else { execution.lost_in_a_row }

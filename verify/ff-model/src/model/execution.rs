@@ -1,4 +1,4 @@
-//! One execution as the model sees it: what was said, where it stands, what happened so far.
+//! One execution in the model: its submission, its state, and its history.
 
 use std::collections::BTreeMap;
 
@@ -16,13 +16,13 @@ use super::retry::Policy;
 use super::stream::Streams;
 use super::waits::{Suspension, Waits};
 
-/// Attempts a description shows; older ones are counted.
+/// Attempts that a description shows; older ones are only counted.
 const ATTEMPTS_SHOWN: usize = 8;
 
-/// Operator actions that are remembered.
+/// Operator actions that are kept.
 const ACTIONS_KEPT: usize = 100;
 
-/// What the submitter said, gaps filled; never changes.
+/// The submission with all defaults filled in; it never changes.
 #[derive(Clone, Debug)]
 pub struct Said {
     pub namespace: String,
@@ -48,7 +48,7 @@ pub struct Said {
     pub body_digest: String,
 }
 
-/// Where an execution stands.
+/// The state of an execution.
 #[derive(Clone, Debug)]
 pub enum Stage {
     Waiting(Waiting),
@@ -57,20 +57,20 @@ pub enum Stage {
     Ended(Ended),
 }
 
-/// It could run: now, later, when something clears, or when its reserved worker comes.
+/// It waits to run: now, later, after a block, or for the worker that reserved it.
 #[derive(Clone, Debug)]
 pub struct Waiting {
     pub delay: Option<i64>,
     pub block: Option<Block>,
     pub grant: Option<Granted>,
-    /// What kind of attempt comes next.
+    /// The type of the next attempt.
     pub next: AttemptType,
-    /// The attempt that goes on instead of a new one.
+    /// The attempt to continue, instead of a new one.
     pub continues: Option<Box<Paused>>,
 }
 
 impl Waiting {
-    /// Nothing in the way of an attempt of this kind.
+    /// Nothing blocks an attempt of this type.
     pub fn next(next: AttemptType) -> Waiting {
         Waiting { delay: None, block: None, grant: None, next, continues: None }
     }
@@ -86,13 +86,13 @@ pub struct Suspended {
 /// An attempt between two leases.
 #[derive(Clone, Debug)]
 pub struct Paused {
-    /// The last lease's.
+    /// The fence of the last lease.
     pub fence: Fence,
     pub instance: String,
     pub index: i64,
     pub kind: AttemptType,
     pub started_at: i64,
-    /// How long it may still run.
+    /// The remaining run time of the attempt.
     pub time_left: Option<i64>,
     pub cancel: Option<(i64, Option<String>)>,
 }
@@ -106,16 +106,16 @@ pub struct Block {
 
 #[derive(Clone, Debug)]
 pub struct Granted {
-    /// The id the request asked for, counted on by the grants before it.
+    /// The requested id, counted on for each earlier grant.
     pub id: Uuid,
     pub asked_as: Uuid,
     pub instance: String,
     pub until: i64,
-    /// What it had to enter when it was given: the slots of a limited lane.
+    /// The holder sets it must enter to start, such as the slots of a limited lane.
     pub holder_sets: Option<Vec<String>>,
 }
 
-/// A worker has it.
+/// A worker runs it.
 #[derive(Clone, Debug)]
 pub struct Running {
     pub fence: Fence,
@@ -140,7 +140,7 @@ pub struct Ended {
     pub failure: Option<Failure>,
 }
 
-/// How a lease ended, as far as its holder may still ask.
+/// How a lease ended, as far as its holder may repeat the call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
     Completed,
@@ -158,7 +158,7 @@ pub enum Ending {
         at: i64,
     },
     Revoked,
-    /// Something the holder did not do: deadline, attempt timeout, an operator's cancel.
+    /// An end that the holder did not cause: a deadline, an attempt timeout, an operator's cancel.
     Other,
 }
 
@@ -169,16 +169,16 @@ pub struct Execution {
     pub lane: String,
     pub priority: i64,
     pub score: i64,
-    /// Its turn, when it was last scored in a fair lane.
+    /// Its turn, from when it was last scored in a fair lane.
     pub turn: Option<Turn>,
     pub tags: BTreeMap<String, String>,
     pub deadline: Option<i64>,
-    /// Until when it has to start; none once it did.
+    /// The time by which it must start; `None` once it has started.
     pub start_by: Option<i64>,
     pub updated_at: i64,
     pub stage: Stage,
     pub attempts: Vec<Attempt>,
-    /// The last lease that ended, and how.
+    /// The last lease that ended, and how it ended.
     pub past: Option<(Fence, Ending)>,
     pub failures: i64,
     pub lost_in_a_row: i64,
@@ -242,7 +242,7 @@ impl Execution {
         }
     }
 
-    /// The attempt between two leases.
+    /// The attempt, if it is between two leases.
     pub fn paused(&self) -> Option<&Paused> {
         match &self.stage {
             Stage::Suspended(suspended) => Some(&suspended.paused),
@@ -267,12 +267,12 @@ impl Execution {
         self.waiting()?.block.as_ref().map(|block| block.reason)
     }
 
-    /// Anyone could start it: it waits for nothing, not even for a reserved worker.
+    /// Any capable worker could start it: it waits for nothing, not even for the worker that reserved it.
     pub fn is_eligible(&self) -> bool {
         self.waiting().is_some_and(|w| w.delay.is_none() && w.block.is_none() && w.grant.is_none())
     }
 
-    /// It is eligible, granted or active: it stands in the queue of its requirement set.
+    /// It is eligible, granted or active, so it is in the queue of its requirement set.
     pub fn is_queued(&self) -> bool {
         match &self.stage {
             Stage::Waiting(w) => w.delay.is_none() && w.block.is_none(),
@@ -281,7 +281,7 @@ impl Execution {
         }
     }
 
-    /// Nothing starts past its deadline, its queue time or the grace of a cancel.
+    /// Nothing starts after its deadline, its queue time, or the grace period of a cancel.
     pub fn may_start(&self, now: i64) -> bool {
         let cancelled = self.paused().and_then(|paused| paused.cancel.as_ref()).is_some_and(|(by, _)| *by <= now);
         !cancelled && self.deadline.is_none_or(|at| at > now) && self.start_by.is_none_or(|at| at > now)
@@ -291,7 +291,7 @@ impl Execution {
         !self.said.budgets.is_empty() || !self.said.quotas.is_empty()
     }
 
-    /// The fence that counts: of the lease that lives, or of the last one.
+    /// The valid fence: that of the live lease, or of the last one.
     pub fn fence(&self) -> Option<&Fence> {
         match &self.stage {
             Stage::Running(running) => Some(&running.fence),
@@ -327,7 +327,7 @@ impl Execution {
         }
     }
 
-    /// When something is due without anyone asking.
+    /// When something is due without a call.
     pub fn wakes_at(&self) -> Option<i64> {
         let mut times = Vec::new();
         match &self.stage {
@@ -370,7 +370,7 @@ impl Execution {
         }
     }
 
-    /// Ends the attempt, and its lease if it has one; the caller says where the execution goes.
+    /// Ends the attempt, and its lease if it has one. The caller sets the new state.
     pub fn end_attempt(&mut self, ending: Ending, state: AttemptState, failure: Option<Failure>, now: i64) {
         self.end_attempt_by(None, ending, state, failure, now);
     }
@@ -396,7 +396,7 @@ impl Execution {
         self.attempts.push(Attempt { state, ended_at: Some(now), failure, ..current });
     }
 
-    /// The one way to the end.
+    /// The only way to a terminal state.
     pub fn end(
         &mut self,
         outcome: Outcome,
@@ -408,7 +408,7 @@ impl Execution {
         self.end_by(None, outcome, how, failure, result, now);
     }
 
-    /// An operator's way to the end.
+    /// An operator ends it.
     pub fn end_by(
         &mut self,
         actor: Option<&str>,
@@ -426,7 +426,7 @@ impl Execution {
         self.stage = Stage::Ended(Ended { outcome, at: now, result, failure });
     }
 
-    /// The attempt that has not ended, as descriptions show it.
+    /// The open attempt, as descriptions show it.
     fn current_attempt(&self) -> Option<Attempt> {
         let (fence, instance, index, kind, started_at, state) = match (self.running(), self.paused()) {
             (Some(r), _) => (&r.fence, &r.instance, r.index, r.kind, r.started_at, AttemptState::Started),
@@ -451,7 +451,7 @@ impl Execution {
         self.attempts.iter().cloned().chain(self.current_attempt()).find(|attempt| attempt.index == index)
     }
 
-    /// What its worker gets to see.
+    /// The task that its worker gets.
     pub fn task(&self) -> Task {
         let running = self.running().expect("only a running execution is a task");
         Task {
@@ -486,7 +486,7 @@ impl Execution {
         }
     }
 
-    /// Everything a description says.
+    /// The whole description.
     pub fn view(&self) -> View {
         let (waiting, running, ended) = (self.waiting(), self.running(), self.ended());
         let block = waiting.and_then(|w| w.block.as_ref());

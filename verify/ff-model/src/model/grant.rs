@@ -37,7 +37,7 @@ impl Model {
             })
             .collect();
         if !open.is_empty() {
-            // Answered queue by queue, the common one first, the newest execution of each first.
+            // Returned queue by queue, the common one first, and within each the newest execution first.
             open.sort_by_key(|e| (queue_of(e) != "any", queue_of(e), std::cmp::Reverse((e.said.created_at, e.id))));
             return Ok(IssueGrantsReply::Granted { grants: open.into_iter().map(typed).collect(), next_score: None });
         }
@@ -66,7 +66,7 @@ impl Model {
         })
     }
 
-    /// What an execution must enter before it starts: its lane's slots, its quotas, its budgets.
+    /// The holder sets that an execution must enter before it starts: its lane's slots, its quotas, its budgets.
     fn holder_sets(&self, id: ExecutionId) -> Option<Vec<String>> {
         let execution = &self.executions[&id];
         let mut sets: Vec<String> =
@@ -178,14 +178,14 @@ impl Model {
     }
 }
 
-/// Refuses a worker that lacks something.
+/// Refuses a worker that lacks a capability.
 fn incapable(execution: &Execution, capabilities: &[String]) -> Answer<()> {
     let missing: Vec<String> =
         execution.said.requires.iter().filter(|token| !capabilities.contains(token)).cloned().collect();
     if missing.is_empty() { Ok(()) } else { Err(refused("not_capable", &[("missing", Some(missing.join(",")))])) }
 }
 
-/// The id with its last four digits counted on.
+/// The id with this number added to its last four digits.
 pub(super) fn counted(id: Uuid, count: u16) -> Uuid {
     let (high, low) = id.as_u64_pair();
     let last = (low as u16).wrapping_add(count);

@@ -1,22 +1,23 @@
-//! A lane as one partition knows it: its definition, who has a fair share of it, and which requirement sets nobody covers.
+//! A lane in one partition: its definition, the shares of its fairness keys, and the requirement sets that no worker
+//! covers.
 
 use std::collections::BTreeMap;
 
 use ff_script::generated::{Fairness, LaneDefinition, LaneState};
 use sha1::{Digest, Sha1};
 
-/// Virtual milliseconds one execution of weight 1 takes.
+/// Virtual milliseconds for one execution of weight 1.
 const SHARE: i64 = 1_000;
 
 #[derive(Clone, Debug)]
 pub struct Lane {
     pub version: i64,
     pub definition: LaneDefinition,
-    /// Virtual time, while the lane is fair and has work.
+    /// The virtual time while the lane is fair and has work.
     pub virtual_time: Option<i64>,
-    /// Where the next execution of a fairness key begins.
+    /// The virtual start of the next execution of each fairness key.
     pub next_start: BTreeMap<String, i64>,
-    /// Requirement sets nobody covers, by queue name.
+    /// Requirement sets that no worker covers, by queue name.
     pub uncovered: BTreeMap<String, Uncovered>,
 }
 
@@ -25,11 +26,11 @@ pub struct Uncovered {
     pub requires: Vec<String>,
     pub admission: bool,
     pub since: i64,
-    /// The grace is over: work of this queue is blocked.
+    /// The grace period is over: work of this queue is blocked.
     pub confirmed: bool,
 }
 
-/// The stretch of virtual time an execution of a fair lane has.
+/// The interval of virtual time of an execution in a fair lane.
 #[derive(Clone, Copy, Debug)]
 pub struct Turn {
     pub start: i64,
@@ -53,7 +54,7 @@ impl Lane {
         self.definition.fairness == Fairness::Fair
     }
 
-    /// Score and, in a fair lane, virtual start and end of work that enters now.
+    /// The score of new work and, in a fair lane, its virtual start and end.
     pub fn score(
         &mut self,
         created_at: i64,
@@ -75,7 +76,7 @@ impl Lane {
         (start - bonus, Some(Turn { start, end }))
     }
 
-    /// Virtual time follows the work that starts.
+    /// Work that starts moves the virtual time.
     pub fn started(&mut self, turn: Option<Turn>) {
         if self.is_fair()
             && let (Some(turn), Some(virtual_time)) = (turn, self.virtual_time.as_mut())
@@ -84,7 +85,7 @@ impl Lane {
         }
     }
 
-    /// Work leaves the lane: its key starts afresh when nothing came after it.
+    /// Work leaves the lane. Its key starts afresh if no later work used it.
     pub fn left(&mut self, fairness_key: Option<&str>, turn: Option<Turn>) {
         let key = fairness_key.unwrap_or_default();
         if turn.is_some_and(|turn| self.next_start.get(key) == Some(&turn.end)) {
@@ -92,7 +93,7 @@ impl Lane {
         }
     }
 
-    /// Nothing waits: every key starts afresh.
+    /// No work waits: every key starts afresh.
     pub fn idle(&mut self) {
         if self.virtual_time.take().is_some() {
             self.next_start.clear();
@@ -104,7 +105,7 @@ impl Lane {
     }
 }
 
-/// The first twenty hex digits of a SHA-1, which names things in the store.
+/// The first twenty hex digits of a SHA-1, used in the names of keys.
 pub fn digest(text: &str) -> String {
     hex::encode(Sha1::digest(text))[..20].to_owned()
 }
@@ -115,7 +116,7 @@ pub fn queue_name(requires: &[String], admission: bool) -> String {
     if admission { format!("admit.{name}") } else { name }
 }
 
-/// True when a set of capabilities has every requirement.
+/// True if the capabilities include every requirement.
 pub fn covers(capabilities: &[String], requires: &[String]) -> bool {
     requires.iter().all(|token| capabilities.contains(token))
 }

@@ -1,4 +1,4 @@
-//! What people do from outside: cancel, hold, release, change, replay, delete, revoke, drain.
+//! Calls of operators and submitters: cancel, hold, release, change, replay, delete, revoke, drain.
 
 use ff_script::generated::{
     AttemptState, AttemptType, BlockingReason, CancelExecution, CancelExecutionReply, ChangeExecution,

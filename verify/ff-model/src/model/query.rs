@@ -1,4 +1,4 @@
-//! What readers see.
+//! The replies of reads.
 
 use ff_script::generated::{
     AwaitResult, AwaitResultReply, DescribeExecution, DescribeExecutionReply, GetAttempt, GetAttemptReply, LaneDepth,

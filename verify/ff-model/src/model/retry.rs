@@ -1,8 +1,8 @@
-//! The retry policy of an execution and what it says after a failure.
+//! The retry policy of an execution, and its decision after a failure.
 
 use ff_script::generated::{Backoff, BackoffType, Jitter, Retry};
 
-/// A policy with every gap filled.
+/// A policy with every default filled in.
 #[derive(Clone, Debug)]
 pub struct Policy {
     pub max_attempts: i64,
@@ -12,7 +12,7 @@ pub struct Policy {
     pub never_on: Option<Vec<String>>,
 }
 
-/// How long it waits before the jitter.
+/// The delay before jitter.
 #[derive(Clone, Debug)]
 pub enum Wait {
     Fixed { delay_ms: i64 },
@@ -20,7 +20,7 @@ pub enum Wait {
 }
 
 impl Policy {
-    /// What the submitter said, else the lane, else the engine.
+    /// The submission's policy, else the lane's, else the engine's default.
     pub fn of(given: Option<&Retry>, of_lane: Option<&Retry>) -> Policy {
         let pick = |field: fn(&Retry) -> Option<i64>| given.and_then(field).or(of_lane.and_then(field));
         let backoff = given.and_then(|r| r.backoff.as_ref()).or(of_lane.and_then(|r| r.backoff.as_ref()));
@@ -53,7 +53,7 @@ impl Policy {
             && self.retry_on.as_ref().is_none_or(|list| list.iter().any(|c| c == category))
     }
 
-    /// The wait after the `failures`-th failure; `draw` is the caller's random number, 0 to 1000.
+    /// The delay after the `failures`-th failure; `draw` is the caller's random number, 0 to 1000.
     pub fn wait_ms(&self, failures: i64, draw: i64) -> i64 {
         let whole = match self.wait {
             Wait::Fixed { delay_ms } => delay_ms,

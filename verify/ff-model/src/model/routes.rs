@@ -1,4 +1,4 @@
-//! Work that no live worker could run is set aside, and taken back when one can.
+//! Work that no live worker can run is blocked, and unblocked when one can.
 
 use ff_core::types::ExecutionId;
 use ff_script::generated::{BlockingReason, ReviewRoutes, ReviewRoutesReply};

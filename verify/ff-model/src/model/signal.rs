@@ -1,4 +1,4 @@
-//! Waitpoints and the signals that arrive at them: who may send, what counts, what a repeated one is told.
+//! Waitpoints and their signals: who may send, what counts, and the reply to a repeated signal.
 
 use std::collections::BTreeSet;
 
@@ -15,14 +15,14 @@ use super::suspend::new_waitpoint_problem;
 use super::waits::{Heard, TokenState, Waitpoint};
 use super::{Answer, Model, Refusal, invalid, refused};
 
-/// How long an idempotency key of a signal is remembered.
+/// How long the idempotency key of a signal is kept.
 const KEY_TTL_MS: i64 = 86_400_000;
 
 /// Signals of one page.
 const PAGE: usize = 256;
 
 impl Model {
-    /// A waitpoint and whose it is.
+    /// A waitpoint with its execution.
     pub fn waitpoint(&self, id: WaitpointId) -> Option<(&Execution, &Waitpoint)> {
         self.executions.values().find_map(|execution| Some((execution, execution.waits.known.get(&id)?)))
     }
@@ -224,7 +224,7 @@ fn not_found(id: WaitpointId) -> Refusal {
     refused("waitpoint_not_found", &[("waitpoint_id", Some(id.to_string()))])
 }
 
-/// It is pending under the attempt that made it, or part of the wait that goes on.
+/// It is pending under the attempt that created it, or part of the current wait.
 fn takes_signals(execution: &Execution, waitpoint: &Waitpoint, now: i64) -> bool {
     if waitpoint.expires_at.is_some_and(|at| at <= now) {
         return false;
@@ -236,7 +236,7 @@ fn takes_signals(execution: &Execution, waitpoint: &Waitpoint, now: i64) -> bool
     }
 }
 
-/// Uses the token and takes the signal in; answers its effect, or none and the signals that end the wait.
+/// Uses the token and stores the signal. Returns its effect; or `None` and the signals that end the wait.
 fn count(
     execution: &mut Execution,
     call: &DeliverSignal,

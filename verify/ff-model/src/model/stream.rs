@@ -1,4 +1,4 @@
-//! The frames of attempts: appended under a lease, each once; read by anyone.
+//! The frames of attempts: appended under a lease, each once; readable without one.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use super::{Answer, Model, invalid, refused};
 /// Frames of one page.
 const PAGE: usize = 256;
 
-/// Attempts of one execution whose frames are kept.
+/// Number of attempts of one execution whose frames are kept.
 const STREAMS_KEPT: usize = 100;
 
 /// The streams of an execution's attempts, by index.
@@ -26,9 +26,9 @@ pub struct Streams {
 
 #[derive(Clone, Debug, Default)]
 pub struct Stream {
-    /// Frames ever written.
+    /// Number of frames ever written.
     pub next: i64,
-    /// Those that are kept, in order.
+    /// The frames that are kept, in order.
     pub frames: Vec<Frame>,
     pub version: i64,
     pub document: Option<Bytes>,
@@ -40,7 +40,7 @@ impl Streams {
         self.of.get(&index).map_or(0, |stream| stream.next)
     }
 
-    /// The attempt has ended; when too many have frames, the oldest go.
+    /// The attempt has ended. If too many attempts have frames, the oldest are dropped.
     pub fn closed(&mut self) {
         if self.of.len() > STREAMS_KEPT {
             self.of.pop_first();
@@ -49,7 +49,7 @@ impl Streams {
 }
 
 impl Stream {
-    /// Removes what is too much: the oldest, live frames first.
+    /// Removes excess frames: the oldest, live frames first.
     fn trim(&mut self, max: usize) {
         while self.frames.len() > max {
             let live = self.frames.iter().position(|frame| frame.mode == FrameMode::Live);
@@ -58,7 +58,7 @@ impl Stream {
     }
 }
 
-/// How a stream ends that no attempt ever wrote to.
+/// How a stream ends to which no attempt wrote.
 fn end_without_attempt(outcome: Outcome) -> AttemptState {
     match outcome {
         Outcome::Success => AttemptState::Succeeded,
@@ -195,7 +195,7 @@ impl Model {
     }
 }
 
-/// Where a reader stands: at a frame of the attempt, or before what was written at a time or later.
+/// The position of a reader: at a frame of the attempt, or before frames from a certain time on.
 enum Place {
     Frame(i64),
     Time(i64),
@@ -208,7 +208,7 @@ impl Place {
         match i64::try_from(number).ok().filter(|number| *number < 1 << 53) {
             Some(number) if ms == started_at => Self::Frame(number),
             Some(_) => Self::Time(ms),
-            // A time without a number stands behind its millisecond.
+            // A time without a number is after its millisecond.
             None => Self::Time(ms + 1),
         }
     }

@@ -1,4 +1,4 @@
-//! Submission: accepted whole, refused whole, or known already.
+//! Submission: accepted as a whole, refused as a whole, or a repetition.
 
 use std::collections::BTreeSet;
 
@@ -88,7 +88,7 @@ impl Model {
         Ok(SubmitExecutionReply::Created { execution_id: s.execution_id, state })
     }
 
-    /// The answer when this was submitted before: by key, which outlives its execution, or by id.
+    /// The reply to a repeated submission. It is found by key, which outlives its execution, or by id.
     fn repeated(&self, s: &Submission) -> Option<Answer<SubmitExecutionReply>> {
         let (id, digest) = match &s.idempotency_key {
             Some(key) => {

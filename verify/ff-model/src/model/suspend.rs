@@ -1,4 +1,4 @@
-//! Setting an attempt aside, and the ends of that: by signals, by an operator, by time.
+//! Suspending an attempt, and ending the wait: by signals, by an operator, by time.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use super::grant::counted;
 use super::waits::{Suspension, condition_of};
 use super::{Answer, Model, invalid, refused};
 
-/// The most open waitpoints of one execution.
+/// The maximum number of open waitpoints of one execution.
 const OPEN_MAX: usize = 64;
 
 impl Model {
@@ -110,7 +110,7 @@ impl Model {
         }))
     }
 
-    /// The answer of a suspend that was made before, whatever became of it.
+    /// The reply to a repeated suspend, whatever happened since.
     fn suspended_before(&self, id: ExecutionId) -> SuspendExecutionReply {
         let execution = &self.executions[&id];
         let current = execution.suspended().map(|suspended| &suspended.wait);
@@ -149,7 +149,7 @@ impl Model {
         }
     }
 
-    /// The attempt may go on: the next claim continues it.
+    /// Resumes the attempt: the next claim continues it.
     pub(super) fn wake(&mut self, id: ExecutionId, cause: ResumeCause, numbers: Vec<usize>, actor: Option<&str>) {
         let now = self.now;
         self.edit(id, |execution| {
@@ -198,7 +198,7 @@ impl Model {
         ))
     }
 
-    /// The time of a suspension, or of some waitpoints, is over.
+    /// A suspension, or some waitpoints, have timed out.
     pub(super) fn wait_is_due(&mut self, id: ExecutionId) {
         let now = self.now;
         let suspension_over =
@@ -270,7 +270,7 @@ fn already_satisfied(signals: Vec<Signal>) -> SuspendExecutionReply {
     SuspendExecutionReply::AlreadySatisfied { more: false, signals }
 }
 
-/// Its id is the suspension's: that ends by one timeout at most.
+/// It has the id of the suspension, which ends by at most one timeout.
 fn timeout_signal(id: SuspensionId) -> Signal {
     Signal {
         category: Some("timeout".to_owned()),
@@ -279,7 +279,7 @@ fn timeout_signal(id: SuspensionId) -> Signal {
     }
 }
 
-/// Whether these may be opened beside those that stay.
+/// Whether these may be opened beside the ones that stay.
 fn openable(new: &[(String, &NewWaitpoint)], staying: &BTreeSet<&str>, open: usize) -> Answer<()> {
     let mut keys = staying.clone();
     for (at, (field, new)) in new.iter().enumerate() {
@@ -317,7 +317,7 @@ pub(super) fn new_waitpoint_problem(
     None
 }
 
-/// The field at fault and what is wrong with it.
+/// The field at fault and the problem.
 fn condition_problem(nodes: &[ConditionNode], keys: &BTreeSet<&str>) -> Option<(String, String)> {
     let is_leaf = |node: &ConditionNode| matches!(node.op, ConditionOp::Signal | ConditionOp::Count);
     let mut depths: Vec<usize> = Vec::new();

@@ -1,4 +1,4 @@
-//! What an execution waits with: its waitpoints, the signals that came, and what its attempt is told when it goes on.
+//! The waits of an execution: its waitpoints, its signals, and what its attempt gets when it goes on.
 
 use std::collections::BTreeMap;
 
@@ -10,21 +10,21 @@ use ff_script::generated::{
     PastSuspension, Resume, ResumeCause, Signal, SignalEffect, SuspensionReason, TimeoutBehavior, WaitpointState,
 };
 
-/// Closed waitpoints an execution keeps.
+/// Closed waitpoints that an execution keeps.
 const WAITPOINTS_KEPT: usize = 100;
 
-/// Past suspensions an execution keeps.
+/// Past suspensions that an execution keeps.
 const SUSPENSIONS_KEPT: usize = 32;
 
-/// Everything about waiting that one execution has.
+/// All waiting state of one execution.
 #[derive(Clone, Debug, Default)]
 pub struct Waits {
     pub known: BTreeMap<WaitpointId, Waitpoint>,
-    /// In the order they were opened.
+    /// In order of opening.
     pub open: Vec<WaitpointId>,
-    /// In the order they closed.
+    /// In order of closing.
     pub closed: Vec<WaitpointId>,
-    /// Those whose time was over before the suspend, and that were answered in time.
+    /// Waitpoints that expired before the suspend, but were signalled in time.
     pub answered: Vec<WaitpointId>,
     /// In order of arrival.
     pub signals: Vec<Signal>,
@@ -34,16 +34,16 @@ pub struct Waits {
     /// Why the attempt goes on, and by which signals.
     pub woken: Option<(SuspensionId, ResumeCause, Vec<usize>)>,
     pub continuation: Option<Bytes>,
-    /// The suspend that needed no wait, and the signals that had come already.
+    /// The suspend that needed no wait, and the signals that had already arrived.
     pub satisfied: Option<(SuspensionId, Vec<usize>)>,
     pub past: Vec<PastSuspension>,
 }
 
-/// What became of a signal.
+/// A stored signal and its effect.
 #[derive(Clone, Debug)]
 pub struct Heard {
     pub waitpoint: WaitpointId,
-    /// None when it resumed the execution.
+    /// `None` if it resumed the execution.
     pub effect: Option<SignalEffect>,
 }
 
@@ -57,13 +57,13 @@ pub struct Waitpoint {
     pub expires_at: Option<i64>,
     pub uses: Option<i64>,
     pub allowed: Option<Vec<String>>,
-    /// Opened by an escalation: whatever arrives resumes.
+    /// Opened by an escalation: any signal resumes.
     pub review: bool,
     pub suspension: Option<SuspensionId>,
     pub tokens: Vec<TokenState>,
     pub closed: Option<(i64, &'static str)>,
     pub signals: i64,
-    /// Signals that came before the suspend.
+    /// Signals that arrived before the suspend.
     pub early: Vec<usize>,
 }
 
@@ -85,7 +85,7 @@ pub struct Suspension {
     pub behavior: TimeoutBehavior,
     pub condition: Condition,
     pub review: Option<WaitpointId>,
-    /// The signals it was offered, in order of arrival.
+    /// The signals that arrived for it, in order of arrival.
     pub offered: Vec<usize>,
 }
 
@@ -101,7 +101,7 @@ impl Waitpoint {
 }
 
 impl Waits {
-    /// Opens a waitpoint; with a suspension it is part of it, without it is pending.
+    /// Opens a waitpoint. With a suspension it belongs to it; without one it is pending.
     pub fn open(&mut self, new: &NewWaitpoint, review: bool, suspension: Option<SuspensionId>, attempt: i64, now: i64) {
         let token = |token: &ff_script::generated::Token| TokenState {
             digest: token.digest.clone(),
@@ -128,7 +128,7 @@ impl Waits {
         self.open.push(new.waitpoint_id);
     }
 
-    /// Closes the open waitpoints this fits; what came early to one whose time is over still counts for a suspend.
+    /// Closes the open waitpoints for which `fits` is true. Early signals of an expired one still count for a suspend.
     pub fn close(&mut self, why: &'static str, now: i64, fits: impl Fn(WaitpointId, &Waitpoint) -> bool) {
         for id in self.open.clone() {
             let waitpoint = self.known.get_mut(&id).expect("what is open is known");
@@ -162,7 +162,7 @@ impl Waits {
         }
     }
 
-    /// The first time one of them closes by itself.
+    /// The first time at which one of them expires.
     pub fn due_at(&self) -> Option<i64> {
         self.open.iter().filter_map(|id| self.known[id].expires_at).min()
     }
@@ -189,13 +189,13 @@ impl Waits {
         }
     }
 
-    /// Nothing of a wait outlives its attempt.
+    /// No part of a wait outlives its attempt.
     pub fn forget(&mut self) {
         self.forget_answered(None);
         (self.woken, self.continuation, self.satisfied) = (None, None, None);
     }
 
-    /// What the worker that goes on is told.
+    /// The data for the worker that continues.
     pub fn resume(&self) -> Option<Resume> {
         let (id, cause, numbers) = self.woken.as_ref()?;
         let continuation = self.continuation.clone();
@@ -213,7 +213,7 @@ impl Waits {
         self.open.iter().map(typed).collect()
     }
 
-    /// How the signals a suspension was offered count for it.
+    /// Evaluates the suspension's condition with its signals.
     pub fn evaluate(&self, wait: &Suspension) -> Evaluation {
         let arrived = |number: &usize| {
             let signal = &self.signals[*number];
@@ -222,14 +222,14 @@ impl Waits {
                 name: signal.name.clone(),
                 waitpoint_key: signal.waitpoint_key.clone().expect("its waitpoint has a key"),
                 waitpoint_id,
-                // Approvers are tokens: a waitpoint without labels has one.
+                // Approvers are tokens; a waitpoint without labels has one token.
                 approver_token: signal.approver.clone().unwrap_or_else(|| waitpoint_id.to_string()),
             }
         };
         condition::evaluate(&wait.condition, &wait.offered.iter().map(arrived).collect::<Vec<_>>())
     }
 
-    /// How far each part of the condition is.
+    /// The progress of each part of the condition.
     pub fn progress(&self, wait: &Suspension) -> Vec<ConditionProgress> {
         let (nodes, taken) = (wait.condition.flatten(), self.evaluate(wait).taken);
         let mut satisfied = vec![false; nodes.len()];
@@ -278,7 +278,7 @@ fn over_word(over: Over) -> CountOver {
     }
 }
 
-/// The condition a list stands for; its nodes stand in pre-order and have passed the checks.
+/// The condition of a list of nodes. The nodes are in pre-order and have passed the checks.
 pub fn condition_of(nodes: &[ConditionNode]) -> Condition {
     if nodes.is_empty() { Condition::default() } else { subtree(nodes, 0) }
 }

@@ -23,37 +23,37 @@ use crate::op::Op;
 const REASONS: [&str; 3] = ["", "too late", "é\u{0}\u{1F980}"];
 const CATEGORIES: [&str; 3] = ["net", "bug", "timeout"];
 
-/// Everything that was said before, so that it can be said again.
+/// All earlier calls, so that they can be repeated.
 #[derive(Default)]
 pub struct Memory {
     minted: u64,
     submissions: Vec<Submission>,
     claims: Vec<ClaimExecutions>,
     issues: Vec<IssueGrants>,
-    /// Grants ever given: execution, grant, worker.
+    /// All grants so far: execution, grant, worker.
     grants: Vec<(ExecutionId, Uuid, String)>,
-    /// Fences ever given.
+    /// All fences so far.
     fences: BTreeMap<ExecutionId, Vec<Fence>>,
     requests: Vec<Uuid>,
     leases: Vec<LeaseId>,
     suspends: Vec<SuspendExecution>,
     signals: Vec<DeliverSignal>,
     appends: Vec<AppendFrames>,
-    /// Waitpoints ever named.
+    /// All waitpoint ids so far.
     waitpoints: Vec<WaitpointId>,
-    /// Tokens ever issued, as digests.
+    /// All tokens so far, as digests.
     tokens: Vec<(WaitpointId, String)>,
 }
 
 impl Memory {
-    /// The calls every run starts with: all lanes but the last get their first definition.
+    /// The first calls of every run: they define all lanes but the last.
     pub fn preamble() -> Vec<Op> {
         let plain =
             Definition { state: 0, weight: 0, fair: None, max_depth: None, max_active: None, policy: 0, older: false };
         (0..4).map(|lane| install(lane, plain, 1).into()).collect()
     }
 
-    /// Moves the model's time as the step says and answers the calls to make, in one list.
+    /// Moves the model's time as the step says, and returns the calls to make in one list.
     pub fn resolve(&mut self, step: &Step, model: &mut Model) -> Vec<Op> {
         model.now = match step.wait {
             Wait::Not => model.now,
@@ -66,7 +66,7 @@ impl Memory {
         self.ops(&step.act, model)
     }
 
-    /// Takes in what the model now knows: leases and grants that later steps may present.
+    /// Records new leases and grants, which later steps may present.
     pub fn learn(&mut self, model: &Model) {
         for execution in model.executions.values() {
             if let Some(running) = execution.running() {
@@ -83,14 +83,14 @@ impl Memory {
         }
     }
 
-    /// A fresh id that looks random and is the same in every run.
+    /// A new id that looks random and is the same in every run.
     fn mint(&mut self) -> Uuid {
         self.minted += 1;
         let mix = |n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         Uuid::from_u64_pair(mix(self.minted), mix(self.minted ^ 0xffff_0000))
     }
 
-    /// One of the executions this fits; sometimes one it does not fit, or none at all.
+    /// An execution for which `fits` is true; sometimes another one, or an id without an execution.
     fn find(&mut self, pick: Pick, model: &Model, fits: impl Fn(&Execution) -> bool) -> ExecutionId {
         let number = usize::from(pick.0);
         let fitting: Vec<ExecutionId> = model.executions.values().filter(|e| fits(e)).map(|e| e.id).collect();
@@ -99,17 +99,17 @@ impl Memory {
         }
         let all: Vec<ExecutionId> = model.executions.keys().copied().collect();
         if all.is_empty() || number % 64 == 0 {
-            // An id of an execution that is gone, or one nobody ever had.
+            // The id of a removed execution, or an id that never existed.
             let past = self.submissions.get(number / 64 % (self.submissions.len() + 1)).map(|s| s.execution_id);
             return past.unwrap_or_else(|| ExecutionId::from_uuid(Uuid::from_u64_pair(1, 1)));
         }
         all[number / 8 % all.len()]
     }
 
-    /// An execution with a lease, past or present, and a fence for it.
+    /// An execution with a past or present lease, and a fence for it.
     fn leased(&mut self, of: Pick, proof: Proof, model: &Model) -> (ExecutionId, Fence) {
-        // Mostly the living, but a worker that lost its lease asks too. A forged fence means most to a good lease on
-        // plain work: the short ways of the library must refuse it as well.
+        // Mostly live leases, but a worker that lost its lease also calls. A forged fence is most useful on a valid
+        // lease of plain work, because the library's fast paths must also refuse it.
         let id = if matches!(proof, Proof::Wrong(_)) {
             let is_plain = |e: &Execution| matches!(e.said.kind.as_str(), "plain" | "rush");
             self.find(of, model, |e| is_plain(e) && e.running().is_some_and(|r| model.now < r.until))
@@ -138,7 +138,7 @@ impl Memory {
         (id, fence)
     }
 
-    /// A grant that was given: mostly an open one.
+    /// An earlier grant, mostly an open one.
     fn granted(&self, pick: Pick, model: &Model) -> (ExecutionId, Uuid, String) {
         let number = usize::from(pick.0);
         let open: Vec<&Execution> =
@@ -155,7 +155,7 @@ impl Memory {
 
     fn submission(&mut self, proposal: &Proposal, now: i64) -> Submission {
         let id = ExecutionId::from_uuid(self.mint());
-        // With a key the body is one of few, so that repetitions and conflicts happen; without one the id decides.
+        // With a key, the body is one of few, so that repetitions and conflicts occur. Without one, the id decides.
         let body = proposal.key.map_or(0, |(_, _, body)| body);
         let submission = proposal.submission(id, format!("{body:032x}"), now);
         self.submissions.push(submission.clone());
@@ -284,7 +284,7 @@ impl Memory {
                 UpdateProgress { execution_id, fence, message, pct: *pct }.into()
             }
             Act::Complete { of, proof, result } => {
-                // A forged completion is as plain as can be but for its epoch.
+                // A forged completion is plain, except for its epoch.
                 let (proof, result) = match proof {
                     Proof::Wrong(_) => (Proof::Wrong(0), 0),
                     proof => (*proof, *result),
@@ -316,7 +316,7 @@ impl Memory {
                 let (execution_id, fence) = self.leased(*of, *proof, model);
                 let (until, ms) =
                     if *absolute { (Some(model.now + by_ms), None) } else { (None, Some((*by_ms).max(0))) };
-                // Both or none of them is refused.
+                // Both or none of the two must fail.
                 let (until, ms) = if *by_ms % 50 == 1 { (until.or(ms), until.map(|_| 1).or(ms)) } else { (until, ms) };
                 DelayExecution { delay_ms: ms, delay_until: until, execution_id, fence }.into()
             }
@@ -391,7 +391,7 @@ impl Memory {
             }
             Act::GrantReclaim { of, worker, able, ttl_ms } => {
                 let execution_id = self.find(*of, model, |e| e.is_eligible() && e.fence().is_some());
-                // Most serve whichever lane it is of, with everything it may need.
+                // Most serve the grant's lane, with all required capabilities.
                 let able = if able % 4 == 0 { able } else { &7 };
                 let own = model.executions.get(&execution_id).map(|e| e.said.namespace.clone());
                 let namespace = own.filter(|_| of.0 % 16 != 2).unwrap_or_else(|| "other".to_owned());

@@ -1,4 +1,4 @@
-//! What a random submitter says about its execution.
+//! The fields of a random submission.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use ff_script::generated::{Backoff, BackoffType, BudgetRef, Jitter, QuotaRef, Re
 use proptest::prelude::*;
 use uuid::Uuid;
 
-/// The capabilities there are; a byte's bits choose among them.
+/// All capabilities; the bits of a byte select some.
 const CAPABILITIES: [&str; 3] = ["gpu", "eu", "arm64"];
 
-/// The lanes there are; the last one is never installed at the start.
+/// All lanes. The last one is never installed at the start.
 pub const LANES: [(&str, &str); 5] =
     [("default", "main"), ("default", "aging"), ("default", "fair"), ("other", "main"), ("default", "late")];
 
-/// One submission by its knobs.
+/// A submission, from a few numbers.
 #[derive(Clone, Debug)]
 pub struct Proposal {
     pub lane: u8,
@@ -23,7 +23,7 @@ pub struct Proposal {
     pub times: Times,
     pub rules: Rules,
     pub needs: Needs,
-    /// An idempotency key, its time to live, and which of a few bodies it comes with.
+    /// An idempotency key, its time to live, and one of a few bodies.
     pub key: Option<(u8, Option<i64>, u8)>,
 }
 
@@ -40,7 +40,7 @@ pub struct Shape {
 pub struct Times {
     pub delay_ms: Option<i64>,
     pub deadline_ms: Option<i64>,
-    /// Say times as points, not as durations; 3 says both, which is refused.
+    /// Whether times are points or durations; 3 gives both, which must fail.
     pub absolute: u8,
     pub start_within_ms: Option<i64>,
     pub attempt_timeout_ms: Option<i64>,
@@ -128,7 +128,7 @@ pub fn proposal() -> impl Strategy<Value = Proposal> {
 }
 
 pub fn capabilities(bits: u8) -> Vec<String> {
-    // The last bit of the byte turns the order round and says one twice: sets are sets.
+    // The last bit reverses the order and repeats one token, because order and repetition must not matter.
     let mut tokens: Vec<String> =
         (0..3).filter(|bit| bits >> bit & 1 == 1).map(|bit| CAPABILITIES[bit].to_owned()).collect();
     if bits & 0x80 != 0 {
@@ -143,7 +143,7 @@ pub fn tags(bits: u8) -> BTreeMap<String, String> {
     (0..4).filter(|bit| bits >> bit & 1 == 1).map(|bit| (all[bit].0.to_owned(), all[bit].1.to_owned())).collect()
 }
 
-/// Payloads with every corner: none, empty, binary, just inside the hash, just outside of it.
+/// Payloads with every edge case: none, empty, binary, just small enough for the record, just too large for it.
 pub fn payload(which: u8) -> Option<Bytes> {
     match which % 16 {
         0..=3 => None,
@@ -182,7 +182,7 @@ fn uuid(n: u8) -> Uuid {
 }
 
 impl Proposal {
-    /// The submission these knobs stand for.
+    /// The submission with these settings.
     pub fn submission(&self, id: ExecutionId, body_digest: String, now: i64) -> Submission {
         let (namespace, lane) = LANES[usize::from(self.lane) % LANES.len()];
         let (delay, deadline) = (self.times.delay_ms, self.times.deadline_ms);

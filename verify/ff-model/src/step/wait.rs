@@ -1,4 +1,4 @@
-//! What random workers wait for, what random outsiders signal, and what goes into streams.
+//! The waits of random workers, the signals of random outsiders, and the content of streams.
 
 use ff_core::condition::{Condition, Matcher, Op, Over};
 use ff_script::generated::{ConditionNode, ConditionOp, CountOver};
@@ -12,23 +12,23 @@ pub const NAMES: [&str; 3] = ["approved", "paid", "é\u{0}"];
 /// Keys of waitpoints.
 pub const KEYS: [&str; 3] = ["door", "desk", "hook"];
 
-/// Who is asked; none has the waitpoint's one token.
+/// The approvers. A waitpoint without approvers has a single token.
 pub const APPROVERS: [&str; 3] = ["ann", "bob", "eve"];
 
-/// A waitpoint by its knobs.
+/// A waitpoint, from a few numbers.
 #[derive(Clone, Debug)]
 pub struct Opening {
     pub key: u8,
     pub expires_in_ms: Option<i64>,
     pub allowed: u8,
     pub uses: Option<i64>,
-    /// Bits of the approvers; 0 is one token without a label, 8 is no token, 9 says one approver twice.
+    /// Bits of the approvers; 0 is one token without a label, 8 is no token, 9 names one approver twice.
     pub approvers: u8,
     /// An id that was used before.
     pub again: Option<Pick>,
 }
 
-/// A condition by its knobs.
+/// A condition, from a few numbers.
 #[derive(Clone, Debug)]
 pub enum Tree {
     Signal(Option<u8>, Option<u8>),
@@ -41,24 +41,25 @@ pub enum Tree {
 pub struct Waiting {
     pub reason: u8,
     pub new: Vec<Opening>,
-    /// Takes over these of the pending ones, by bits; all when absent.
+    /// The pending waitpoints to adopt, by bits; `None` adopts all.
     pub adopt: Option<u8>,
     pub otherwise: Option<Opening>,
     pub condition: Option<Tree>,
     pub timeout_ms: Option<i64>,
     pub behavior: u8,
     pub continuation: u8,
-    /// Spoils a part of it, seldom.
+    /// Rarely makes a part of it invalid.
     pub odd: u8,
 }
 
-/// What an outsider sends, and what is wrong with it.
+/// A signal of an outsider, and its fault.
 #[derive(Clone, Debug)]
 pub struct Sending {
     pub name: u8,
     pub payload: u8,
     pub key: Option<u8>,
-    /// 0 an old token, 1 a token of another waitpoint, 2 a digest nobody issued, 3 another execution; else all is right.
+    /// 0 an old token, 1 a token of another waitpoint, 2 a digest that was never issued, 3 another execution; otherwise
+    /// no fault.
     pub wrong: u8,
     pub extras: u8,
 }
@@ -69,22 +70,22 @@ pub struct Writing {
     pub count: usize,
     pub modes: u8,
     pub payload: u8,
-    /// 0 no sequence, 1 one that was written, 2 one too far, else the next.
+    /// 0 no sequence, 1 one that was written, 2 one too far, otherwise the next.
     pub sequence: u8,
     pub request: Option<Pick>,
-    /// 0 none, 1 an old version, else the right one.
+    /// 0 none, 1 an old version, otherwise the right one.
     pub summary: u8,
 }
 
 impl Opening {
-    /// A fresh one with nothing special about it.
+    /// A new one without special settings.
     pub fn plain(key: u8) -> Opening {
         Opening { key, expires_in_ms: None, allowed: 0, uses: None, approvers: 0, again: None }
     }
 }
 
 impl Waiting {
-    /// For any signal.
+    /// A wait for any signal.
     pub fn plain(number: u16) -> Waiting {
         Waiting {
             reason: (number % 9) as u8,
@@ -124,7 +125,7 @@ fn tree() -> impl Strategy<Value = Tree> {
         3 => (name(), key()).prop_map(|(name, key)| Tree::Signal(name, key)),
         2 => (prop_oneof![3 => 1..3u32, 1 => Just(3u32)], 0..3u8, name(), key()).prop_map(|(n, over, name, key)| Tree::Count(n, over, name, key)),
     ];
-    // Five deep and nothing below a node are refused.
+    // Five levels, and an empty node, must fail.
     let nested = leaf.clone().prop_recursive(4, 8, 3, |inner| {
         let some = || proptest::collection::vec(inner.clone(), 1..4);
         prop_oneof![20 => some().prop_map(Tree::Any), 20 => some().prop_map(Tree::All), 1 => Just(Tree::Any(Vec::new()))]
@@ -165,7 +166,7 @@ fn writing() -> impl Strategy<Value = Writing> {
     )
 }
 
-/// What workers, outsiders and operators do about waits.
+/// The actions of workers, outsiders and operators on waits.
 pub fn wait_acts() -> BoxedStrategy<Act> {
     let both = || (pick(), proof());
     prop_oneof![
@@ -186,7 +187,7 @@ pub fn wait_acts() -> BoxedStrategy<Act> {
     .boxed()
 }
 
-/// What writers and readers of streams do.
+/// The actions of writers and readers on streams.
 pub fn stream_acts() -> BoxedStrategy<Act> {
     let index = || proptest::option::weighted(0.4, 0..4i64);
     let bounds = || (proptest::option::weighted(0.4, pick()), proptest::option::weighted(0.2, pick()));
@@ -218,7 +219,7 @@ impl Tree {
         }
     }
 
-    /// The list a suspend carries.
+    /// The list in a suspend.
     pub fn nodes(&self) -> Vec<ConditionNode> {
         let op = |op| match op {
             Op::Signal => ConditionOp::Signal,

@@ -1,4 +1,4 @@
-//! The library against the reference model, one host against the other, and every call at every failure.
+//! Compares the library with the reference model and one host with the other, and tries every call at every failure.
 
 mod differential;
 mod model;

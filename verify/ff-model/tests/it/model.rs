@@ -1,6 +1,6 @@
-//! Random calls on the embedded host: every reply, every description and every invariant is as the model says.
+//! Random calls on the embedded host: every reply, every description and every invariant matches the model.
 //!
-//! `FF_SEED` and `FF_CASES` choose the cases, `FF_STEPS` their length.
+//! `FF_SEED` and `FF_CASES` select the cases, `FF_STEPS` their length.
 
 use std::time::Instant;
 
@@ -21,7 +21,7 @@ fn every_reply_is_the_models() {
         Ok(report) => {
             print("model", &report, since);
             assert!(report.accepted * 2 > report.calls, "too few calls were accepted: {report:?}");
-            // What is rare need not happen in the few cases of the quick tier.
+            // Rare events need not occur in the few cases of the quick tier.
             if tier() > Tier::Quick {
                 reached(&report, plan);
             }
@@ -33,7 +33,7 @@ fn every_reply_is_the_models() {
     }
 }
 
-/// Everything that matters about waits and streams happened often enough: the least of each in ten thousand calls.
+/// Checks that everything important about waits and streams occurred often enough, per ten thousand calls.
 fn reached(report: &Report, plan: Plan) {
     let signals = |answer| report.count("ff_deliver_signal", answer);
     let suspends = |answer| report.count("ff_suspend_execution", answer);

@@ -1,4 +1,4 @@
-//! The model run sees defects: each known one, put back into the library, is caught within a few cases.
+//! The model run finds defects: each known one, put back into the library, is found within a few cases.
 
 use std::time::Instant;
 
@@ -6,7 +6,7 @@ use ff_model::run::{Plan, run, setting};
 use ff_script::Library;
 use ff_testkit::tier::is_sampled;
 
-/// The most cases a mutant may survive.
+/// The maximum number of cases that a mutant may survive.
 const CASES_MAX: u64 = 200;
 
 /// A defect as an edit of the library's text.
@@ -283,7 +283,7 @@ fn every_known_defect_is_caught() {
             mutant.from
         );
         let plan = Plan {
-            // The same cases every time: a defect that was caught once is caught again.
+            // The same cases every time, so that a defect that was found once is found again.
             seed: setting("FF_SEED").unwrap_or(1),
             cases: setting("FF_CASES").unwrap_or(CASES_MAX),
             steps: 200,

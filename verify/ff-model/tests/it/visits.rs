@@ -1,7 +1,8 @@
-//! A claim that asks quotas and budgets on its way does what the several calls of a cluster do, and so does an end that gives back.
+//! A claim that visits quotas and budgets does the same as the several calls of a cluster. So does an end that returns
+//! holds.
 //!
-//! Two embedded stores get the same random work. One is called as a single machine is; on the other every step is a call of its own,
-//! and its outboxes are emptied after each. Executions, quotas and budgets must stand alike all the time.
+//! Two embedded stores get the same random work. One is called like a single machine. On the other every step is a
+//! separate call, and its outboxes are emptied after each. Executions, quotas and budgets must be equal at all times.
 #![expect(clippy::unwrap_used, reason = "a test that finds nothing fails by panicking")]
 
 use std::collections::BTreeMap;
@@ -20,7 +21,7 @@ use uuid::Uuid;
 const QUOTAS: Route = Route::Quota(0);
 const BUDGETS: Route = Route::Budget(0);
 const STEPS: usize = 120;
-/// Those that were called and have not come by then are not waited for.
+/// Called executions that have not come by then are no longer waited for.
 const AFTER_CALLS_MS: i64 = 501;
 /// The digest of the key of each quota.
 const K: &str = "13fbd79c3d390e5d6585";
@@ -37,7 +38,7 @@ fn execution_id(n: usize) -> ExecutionId {
     ExecutionId::from_uuid(Uuid::from_u128(((n as u128) + 1) << 80))
 }
 
-/// One of the two stores, and what runs there by execution.
+/// One of the two stores, and its running tasks by execution.
 struct Side {
     store: Store,
     apart: bool,
@@ -56,8 +57,8 @@ impl Side {
     async fn set_up(&self, rng: &mut StdRng) {
         self.store.install_default_lane().await;
         for n in 0..2 {
-            // Without weights: those that were called count as nothing in the window until they come, so who is called next depends on
-            // whether room comes back at once or bit by bit.
+            // Without weights: until they come, called executions do not count in the window. So the next called one
+            // depends on whether room returns all at once or in parts.
             let quota = Quota {
                 concurrency: Some(rng.random_range(1..4)),
                 rate: rng.random_bool(0.3).then_some(QuotaRate { limit: 3, window_ms: 5_000, mode: RateMode::Sliding }),
@@ -77,7 +78,7 @@ impl Side {
         self.store.call(BUDGETS, &CreateBudget { budget, actor: "ops".into() }).await.unwrap();
     }
 
-    /// Empties the outboxes, as a server does.
+    /// Empties the outboxes, like a server.
     async fn settle(&self) {
         loop {
             let mut paid = 0;
@@ -138,7 +139,7 @@ impl Side {
         }
     }
 
-    /// Claims up to `max`; which executions started.
+    /// Claims up to `max`. Returns the executions that started.
     async fn claim(&mut self, max: i64) -> Vec<ExecutionId> {
         let tasks = if self.apart { self.claim_apart(max).await } else { self.claim_visiting(max).await };
         let mut ids: Vec<ExecutionId> = Vec::new();
@@ -157,7 +158,7 @@ impl Side {
         }
     }
 
-    /// Reserves, asks, and starts or blocks, until nothing is left or as many started as may.
+    /// Grants, requests admission, and starts or blocks. Repeats until nothing is left or `max` have started.
     async fn claim_apart(&self, max: i64) -> Vec<Task> {
         let mut tasks = Vec::new();
         loop {
@@ -215,7 +216,7 @@ impl Side {
         }
     }
 
-    /// Asks every quota, then every budget, the next only for what those before it let pass.
+    /// Asks every quota, then every budget. Each gets only the executions that passed the ones before.
     async fn ask(
         &self,
         grants: &[Grant],
@@ -284,7 +285,7 @@ impl Side {
         verdicts
     }
 
-    /// Everything that must be alike.
+    /// Everything that must be equal.
     async fn standing(&self, submitted: usize) -> Vec<String> {
         let mut lines = Vec::new();
         for n in 0..submitted {
@@ -304,7 +305,7 @@ impl Side {
     }
 }
 
-/// What happens next, the same on both sides.
+/// The next action, the same on both sides.
 #[derive(Debug)]
 enum Happens {
     Submit(Box<Submission>),
@@ -356,12 +357,12 @@ impl Side {
             }
             Happens::Cancel(id) => {
                 self.running.remove(id);
-                // One that has ended is refused on both sides.
+                // An ended execution fails on both sides.
                 let _ = client.call(HOME, &CancelExecution::new("ops".into(), *id)).await;
             }
             Happens::Time(ms) => {
-                // Leases that run out together give back together on one side, and one by one on the other. Who is called may differ
-                // until those called before count as absent.
+                // On one side, leases that expire together return holds together; on the other, one by one. Which
+                // execution is called may differ until the earlier called ones count as absent.
                 for ms in [*ms, AFTER_CALLS_MS, AFTER_CALLS_MS, AFTER_CALLS_MS] {
                     self.store.advance(ms);
                     let client = self.client();
@@ -425,7 +426,7 @@ async fn round(seed: u64) -> usize {
         started += one.len();
         let (one, other) = (near.standing(submitted).await, far.standing(submitted).await);
         assert_eq!(one, other, "seed {seed}, step {step}, {what:?}");
-        // A lease that ran out is nobody's any more.
+        // An expired lease has no owner any more.
         for side in [near, far] {
             let mut lost = Vec::new();
             for id in side.running.keys() {

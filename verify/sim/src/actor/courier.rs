@@ -1,14 +1,14 @@
-//! Carries webhooks as a server does: takes what is due, tells some of them delivered, others failed, and forgets a few.
+//! Delivers webhooks like a server: takes what is due, reports some as delivered and others as failed, and drops a few.
 
 use ff_script::generated::*;
 
 use super::{Actor, Scene};
 use crate::request::{Outcome, Reply, Request};
 
-/// Where webhooks of the simulation go.
+/// Number of receivers in the simulation.
 const RECEIVERS: u64 = 3;
 
-/// Which executions tell their end, and whom; decided by their id, so that every copy of a submission says the same.
+/// Which executions have a webhook, and its address. The id decides, so that every copy of a submission has the same.
 pub(crate) fn address(draw: u64) -> Option<String> {
     draw.is_multiple_of(4).then(|| format!("https://receiver-{}.example.org/done", (draw / 4) % RECEIVERS))
 }
@@ -37,7 +37,7 @@ impl Actor for Courier {
                 0 => WebhookResult::Delivered,
                 1 => WebhookResult::Failed,
                 2 => WebhookResult::Refused,
-                // It died on the way.
+                // The courier died before it reported.
                 _ => continue,
             };
             let draw = scene.rng.between(0, 1000);

@@ -1,4 +1,5 @@
-//! Pays what partitions owe each other: releases of holders, calls to whoever waits, reports nobody finished.
+//! Pays the effects that partitions owe each other: releases of holders, calls to waiting executions, unfinished
+//! reports.
 
 use std::collections::BTreeMap;
 
@@ -9,20 +10,20 @@ use ff_script::{HolderSet, Route};
 use super::{Actor, Scene};
 use crate::request::{Outcome, Reply, Request};
 
-/// Holders that leave a set; true for one that never ran.
+/// Holders that leave a set; true for a holder that never ran.
 type Leaving = Vec<(Holder, bool)>;
 
-/// A payment under way: where, what, and which effects it strikes in which partition.
+/// A payment in flight: the call, the partition that owes, and the effects it acknowledges there.
 type Payment = (Request, Route, Vec<String>);
 
 #[derive(Default)]
 pub(crate) struct Debts {
     under_way: Vec<Payment>,
-    /// Under which key each execution was called last.
+    /// The key under which each execution was called last.
     called: BTreeMap<ExecutionId, String>,
 }
 
-/// Tells a quota that an execution it called will not come; nothing when it may.
+/// Tells a quota that a called execution will not come; `None` if it may still come.
 fn give_up(id: ExecutionId, set: &str, outcome: &Outcome) -> Option<GiveUpCalled> {
     let gone = match outcome {
         Outcome::Reply(Reply::UnblockExecution(UnblockExecutionReply::Already { state })) => {
@@ -36,13 +37,13 @@ fn give_up(id: ExecutionId, set: &str, outcome: &Outcome) -> Option<GiveUpCalled
     Some(GiveUpCalled { items, quota_id })
 }
 
-/// The execution an effect calls, and under which key.
+/// The execution that an effect calls, and the key.
 fn called(effect: &Effect) -> Option<(ExecutionId, String)> {
     let id = effect.data.get("execution_id")?.parse().ok()?;
     Some((id, effect.data.get("set")?.clone())).filter(|_| effect.r#type == "unblock")
 }
 
-/// The call that gives back what holders hold in a set, and where it goes.
+/// The call that releases holders of a set, and its route.
 pub(crate) fn release(set: &str, leaving: Leaving) -> Option<(Route, Request)> {
     match HolderSet::read(set)? {
         HolderSet::Quota { id, digest } => {
@@ -63,7 +64,7 @@ pub(crate) fn release(set: &str, leaving: Leaving) -> Option<(Route, Request)> {
     }
 }
 
-/// The calls that pay effects, each with the effects it pays. Calls about executions come without a route: theirs is known.
+/// The calls that pay effects, each with its effects. Calls about executions have no route, because their ids imply it.
 pub(crate) fn payments(effects: &[Effect]) -> Vec<(Option<Route>, Request, Vec<String>)> {
     let mut releases: BTreeMap<String, (Leaving, Vec<String>)> = BTreeMap::new();
     let mut out = Vec::new();
@@ -82,7 +83,7 @@ pub(crate) fn payments(effects: &[Effect]) -> Vec<(Option<Route>, Request, Vec<S
                 let call = UnblockExecution { execution_id, holder_id, reason };
                 out.push((None, call.into(), vec![effect.id.clone()]));
             }
-            // Whether it is still there is asked first.
+            // First asks whether it still exists.
             ("note_scope", None) => {
                 let budget_id = effect.data["budget_id"].parse().expect("the id of a budget");
                 out.push((Some(Route::Budget(0)), GetBudget { budget_id }.into(), vec![effect.id.clone()]));
@@ -101,7 +102,7 @@ pub(crate) fn payments(effects: &[Effect]) -> Vec<(Option<Route>, Request, Vec<S
     out
 }
 
-/// What the scope of a budget is told that was asked for.
+/// The note to a budget's scope after the budget was read.
 pub(crate) fn scope_note(
     call: &GetBudget,
     outcome: &Outcome,
@@ -116,7 +117,7 @@ pub(crate) fn scope_note(
     Some(NoteScope { gone, ..NoteScope::new(call.budget_id, scope) })
 }
 
-/// What a report becomes when its budget is asked.
+/// The call of the budget for a report.
 pub(crate) fn apply(execution_id: ExecutionId, report: &PendingUsage) -> ApplyUsage {
     let usage = UsageReport {
         execution_id: Some(execution_id),
@@ -127,7 +128,7 @@ pub(crate) fn apply(execution_id: ExecutionId, report: &PendingUsage) -> ApplyUs
     ApplyUsage { budget_id: report.budget_id, report: usage }
 }
 
-/// The note of what a budget answered to a report of an execution; nothing when it did not answer.
+/// The note of a budget's reply to a report of an execution; `None` if there was no reply.
 pub(crate) fn settle(call: &ApplyUsage, outcome: &Outcome) -> Option<SettleUsage> {
     let mut settle = SettleUsage::new(call.report.execution_id?, UsageOutcome::Ok, call.report.sequence?);
     match outcome {
@@ -169,7 +170,7 @@ impl Actor for Debts {
     }
 
     fn tick(&mut self, scene: &mut Scene<'_>) -> i64 {
-        // Whatever was not paid by now is read again.
+        // Effects that are still unpaid are read again.
         self.under_way.clear();
         let routes: Vec<Route> = scene.board.routes().chain([Route::Quota(0), Route::Budget(0)]).collect();
         for route in routes {
@@ -199,7 +200,7 @@ impl Actor for Debts {
                 (Request::ReadUsage(call), Outcome::Reply(Reply::ReadUsage(ReadUsageReply::Usage { pending, .. })))
                     if !pending.is_empty() =>
                 {
-                    // The oldest is as good as the one that was named.
+                    // The oldest report serves as well as the named one.
                     let apply = apply(call.execution_id, &pending[0]);
                     self.pay(Route::Budget(0), apply.into(), owner, ids, scene);
                 }

@@ -1,4 +1,4 @@
-//! Submits flows, whole or in pieces; dies between the pieces, grows what runs, cancels what it no longer wants.
+//! Submits flows, whole or in parts. Dies between the parts, adds to running flows, and cancels flows.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +10,13 @@ use super::submitter::{draw_member, fnv, install_in, with_seed};
 use super::{Actor, NAMESPACE, Scene, treasurer};
 use crate::request::{Outcome, Reply, Request};
 
-/// Flows one maker submits before it goes home.
+/// Number of flows that one submitter creates.
 const FLOWS_MAX: u32 = 3;
 
-/// What is still to be said about a flow, and by then also what it was made of.
+/// The remaining parts of a flow, and what it consists of so far.
 struct Plan {
     keys: Vec<String>,
-    /// Pieces that were not added yet.
+    /// Parts that were not added yet.
     pieces: Vec<(Vec<NewMember>, Vec<NewEdge>)>,
     version: i64,
     grown: u32,
@@ -53,7 +53,7 @@ impl Flows {
             .collect()
     }
 
-    /// Edges into these members, from any that come before them.
+    /// Edges into these members, from any earlier ones.
     fn edges(keys: &[String], into: std::ops::Range<usize>, scene: &mut Scene<'_>) -> Vec<NewEdge> {
         let mut edges = Vec::new();
         for to in into {
@@ -97,10 +97,10 @@ impl Flows {
         tell(flow_id, scene, SubmitFlow { edges, flow, members, seal: whole });
     }
 
-    /// Says the next thing about a flow: a piece, or that it is whole.
+    /// Sends the next part of a flow, or seals it.
     fn go_on(&mut self, flow_id: FlowId, scene: &mut Scene<'_>) {
         if scene.rng.percent(12) {
-            // The process dies and nobody takes over.
+            // The process dies, and no other one takes over.
             self.plans.remove(&flow_id);
             return;
         }
@@ -113,7 +113,7 @@ impl Flows {
         }
     }
 
-    /// Adds to a flow that is there, whether it still runs or not.
+    /// Adds to an existing flow, whether or not it still runs.
     fn grow(&mut self, flow_id: FlowId, scene: &mut Scene<'_>) {
         let Some(plan) = self.plans.get_mut(&flow_id).filter(|plan| plan.grown < 3) else {
             return;
@@ -124,7 +124,7 @@ impl Flows {
             let (from, to) = (scene.rng.below(count), scene.rng.below(count));
             let (from, to) = (from.min(to), from.max(to));
             let edge = NewEdge::new(plan.keys[from].clone(), plan.keys[to].clone(), EdgeOn::Success);
-            // Sometimes the version of a graph that has grown since.
+            // Sometimes the version of a graph that has changed since.
             let version = Some(plan.version - i64::from(scene.rng.percent(15)));
             let version = version.filter(|version| *version >= 0);
             tell(flow_id, scene, AddEdges { version, ..AddEdges::new(vec![edge], flow_id) });
@@ -138,9 +138,9 @@ impl Flows {
     }
 }
 
-/// Says something about a flow to its partition.
+/// Sends a call about a flow to its partition.
 pub(super) fn tell(flow_id: FlowId, scene: &mut Scene<'_>, request: impl Into<Request>) {
-    // Members carry the partition of their flow in their ids, and so does the flow itself.
+    // The ids of members contain the partition of their flow, and so does the flow's own id.
     let id = ExecutionId::from_uuid(Uuid::from_bytes(*flow_id.as_uuid().as_bytes()));
     scene.tell(id, request);
 }
@@ -176,7 +176,7 @@ impl Actor for Flows {
         };
         match outcome {
             Outcome::Refused(error) if error.code() == "lane_unseen" => {
-                // Every lane is handed over, and the same is said again.
+                // Every lane is installed, and the same call is sent again.
                 for lane in scene.board.lanes.keys().cloned().collect::<Vec<_>>() {
                     let id = ExecutionId::from_uuid(Uuid::from_bytes(*flow_id.as_uuid().as_bytes()));
                     install_in(&lane, id, scene);

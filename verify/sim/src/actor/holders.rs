@@ -1,4 +1,4 @@
-//! The holder reconciler: asks the executions of holders whose deadline has passed what became of them.
+//! The holder reconciler: asks about the executions of holders whose deadline has passed.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub(crate) fn route_of_set(set: &str) -> Route {
     }
 }
 
-/// What follows from the answers of executions: who stays, who leaves.
+/// The calls that follow from the replies about executions: which holders stay, and which leave.
 pub(crate) fn follow(set: &str, slots: &[HeldSlot]) -> Vec<(Route, Request)> {
     let (mut stay, mut leave) = (Vec::new(), Vec::new());
     for slot in slots {

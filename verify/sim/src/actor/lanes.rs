@@ -1,4 +1,4 @@
-//! Pauses, drains and resumes lanes, and hands definitions, new and old, to the partitions.
+//! Pauses, drains and resumes lanes, and installs new and old definitions in the partitions.
 
 use ff_script::Route;
 use ff_script::generated::*;
@@ -16,7 +16,7 @@ impl Actor for Lanes {
     fn tick(&mut self, scene: &mut Scene<'_>) -> i64 {
         let lane = scene.rng.pick(LANES).0.to_owned();
         if scene.rng.percent(50) {
-            // What it last heard may be old by now.
+            // Its last known definition may be outdated.
             let entry = scene.board.lanes[&lane].clone();
             let routes: Vec<Route> = scene.board.routes().collect();
             for route in routes {

@@ -1,4 +1,4 @@
-//! Who takes part: each actor acts on its own beliefs, which the network may have made wrong.
+//! The actors. Each acts on its own beliefs, which the network may have made wrong.
 
 mod courier;
 mod debts;
@@ -34,38 +34,38 @@ pub(crate) use unblock::{free_of, tell};
 
 pub(crate) const NAMESPACE: &str = "default";
 
-/// The lanes of every simulation: name, worth of a point of priority, fairness.
+/// The lanes of every simulation: name, value of one point of priority, fairness.
 pub(crate) const LANES: &[(&str, i64, Fairness)] =
     &[("strict", 1_000_000_000_000, Fairness::Fifo), ("aging", 500, Fairness::Fifo), ("fair", 1_000, Fairness::Fair)];
 
-/// Every capability any worker has.
+/// All capabilities of any worker.
 pub(crate) const CAPABILITIES: &[&str] = &["eu", "gpu", "ssd"];
 
-/// The longest lease a worker asks for.
+/// The longest lease that a worker requests.
 pub(crate) const LEASE_TTL_MS_MAX: i64 = 3_000;
 
-/// What everybody knows: ids that were mentioned, lanes as last heard of.
+/// Shared knowledge: ids that were mentioned, and the last known lanes.
 pub(crate) struct Board {
     pub partitions: PartitionConfig,
     pub lanes: BTreeMap<String, LaneEntry>,
     pub known: Vec<ExecutionId>,
     pub instances: Vec<String>,
-    /// Grants that were given to anyone lately: execution, grant, worker.
+    /// Recent grants: execution, grant, worker.
     pub grants: Vec<(ExecutionId, Uuid, String)>,
     pub submissions_left: u32,
-    /// Tokens that were ever handed out, whether their waitpoint came to be or not.
+    /// All tokens that were ever issued, even if their waitpoint was never created.
     pub tokens: Vec<Token>,
-    /// Flows somebody submitted.
+    /// All submitted flows.
     pub flows: Vec<FlowId>,
     /// Executions with frames.
     pub streams: Vec<ExecutionId>,
-    /// What a reader of streams found wrong.
+    /// Errors found by readers of streams.
     pub complaints: Vec<String>,
     /// Quotas and budgets.
     pub limits: Limits,
 }
 
-/// What an outsider holds: where to signal, and the digest the store knows its token by.
+/// The knowledge of an outsider: where to signal, and the digest of the token.
 #[derive(Clone)]
 pub(crate) struct Token {
     pub execution_id: ExecutionId,
@@ -118,13 +118,13 @@ impl Board {
     }
 }
 
-/// One moment of an actor.
+/// One turn of an actor.
 pub(crate) struct Scene<'a> {
     pub now: i64,
     pub rng: &'a mut Rng,
     pub board: &'a mut Board,
     pub said: Vec<(Route, Request)>,
-    /// Whose answer is heard.
+    /// The partition whose reply is being handled.
     pub from: Option<Route>,
 }
 
@@ -133,7 +133,7 @@ impl Scene<'_> {
         self.said.push((route, request.into()));
     }
 
-    /// Says something about an execution to its partition.
+    /// Sends a call about an execution to its partition.
     pub fn tell(&mut self, id: ExecutionId, request: impl Into<Request>) {
         let route = self.board.route_of(&id);
         self.say(route, request);
@@ -143,14 +143,14 @@ impl Scene<'_> {
 pub(crate) trait Actor {
     fn name(&self) -> String;
 
-    /// Acts; answers after how many milliseconds to act again.
+    /// Acts. Returns the milliseconds until the next turn.
     fn tick(&mut self, scene: &mut Scene<'_>) -> i64;
 
-    /// Hears how one of its calls ended.
+    /// Handles the outcome of one of its calls.
     fn answer(&mut self, request: &Request, outcome: &Outcome, scene: &mut Scene<'_>);
 }
 
-/// Everybody a profile asks for.
+/// All actors of a profile.
 pub(crate) fn cast(profile: &Profile, board: &mut Board, rng: &mut Rng) -> Vec<Box<dyn Actor>> {
     let mut all: Vec<Box<dyn Actor>> = Vec::new();
     for number in 0..profile.submitters {

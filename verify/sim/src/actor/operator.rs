@@ -1,4 +1,4 @@
-//! A person with every button and no plan.
+//! An operator who makes random calls.
 
 use std::collections::BTreeMap;
 
@@ -96,7 +96,7 @@ impl Actor for Operator {
                     grant_id: scene.rng.uuid(),
                     instance,
                     ttl_ms: scene.rng.between(100, 2_000),
-                    // The server passes on what the worker registered; what it lacks is the library's to refuse.
+                    // The server passes on what the worker registered; the library must refuse missing capabilities.
                     capabilities: CAPABILITIES.iter().map(|&token| token.to_owned()).collect(),
                     lanes: LANES.iter().map(|(lane, ..)| (*lane).to_owned()).collect(),
                     namespace: NAMESPACE.to_owned(),

@@ -1,4 +1,5 @@
-//! Applies what the fleet owes to the partitions, at least once, and strikes it when every partition has answered.
+//! Applies the fleet's owed effects to the partitions, at least once, and acknowledges them when every partition has
+//! replied.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +9,7 @@ use ff_script::generated::*;
 use super::{Actor, Scene};
 use crate::request::{Outcome, Reply, Request};
 
-/// What the effects of one instance still wait for.
+/// The partitions that the effects of one instance still wait for.
 #[derive(Default)]
 struct Open {
     ids: BTreeSet<String>,
@@ -54,7 +55,7 @@ impl Actor for Outbox {
                 Request::DrainLeases(call),
                 Outcome::Reply(Reply::DrainLeases(DrainLeasesReply::Drained { more, .. })),
             ) => {
-                // Which partition answered is not told: with more to do, the next reading of the outbox starts over.
+                // The reply does not name its partition. If more is left, the next read of the outbox starts over.
                 let key = (call.instance.clone(), call.revoke);
                 let Some(open) = self.open.get_mut(&key) else {
                     return;

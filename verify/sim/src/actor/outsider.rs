@@ -1,4 +1,5 @@
-//! Whoever was given a token, or found one: signals once, again, late, with old tokens, with other people's and with forged ones.
+//! Holders of tokens, valid or found: they signal once, repeatedly, late, with old tokens, with other tokens and with
+//! forged ones.
 
 use ff_core::types::{ExecutionId, SignalId};
 use ff_script::generated::*;
@@ -6,7 +7,7 @@ use ff_script::generated::*;
 use super::{Actor, Scene, Token, draw_digest, submitter};
 use crate::request::{Outcome, Request};
 
-/// Signals an outsider remembers to send again.
+/// Number of sent signals that an outsider keeps for repetition.
 const SENT_MAX: usize = 24;
 
 #[derive(Default)]
@@ -14,7 +15,7 @@ pub(crate) struct Outsider {
     sent: Vec<DeliverSignal>,
 }
 
-/// The names of signals there are.
+/// All names of signals.
 pub(crate) const NAMES: &[&str] = &["approved", "paid", "timeout"];
 
 impl Outsider {
@@ -24,7 +25,7 @@ impl Outsider {
         let mut call = DeliverSignal::new(token.execution_id, name, signal_id, token.digest, token.waitpoint_id);
         call.payload = submitter::draw_bytes(scene.rng);
         call.idempotency_key = scene.rng.percent(40).then(|| format!("key-{}", scene.rng.below(2)));
-        // Who the caller says it is never counts.
+        // The caller's own claim of identity never counts.
         call.source_identity = scene.rng.percent(50).then(|| (*scene.rng.pick(&["ann", "bob"])).to_owned());
         call
     }
@@ -58,7 +59,7 @@ impl Actor for Outsider {
             }
             1 if !self.sent.is_empty() => {
                 let mut call = scene.rng.pick(&self.sent).clone();
-                // The same signal, or another one under the same key.
+                // The same signal, or another one with the same key.
                 if scene.rng.percent(40) {
                     call.signal_id = SignalId::from_uuid(scene.rng.uuid());
                     call.payload = submitter::draw_bytes(scene.rng);
@@ -71,13 +72,14 @@ impl Actor for Outsider {
                 scene.tell(call.execution_id, call);
             }
             3 => {
-                // A good token for another waitpoint.
+                // A valid token for another waitpoint.
                 token.digest = scene.rng.pick(&scene.board.tokens).digest.clone();
                 let call = Self::fresh(scene, token);
                 self.say(scene, call);
             }
             4 => {
-                // A good token and its waitpoint for another execution: one beside it that lately had waitpoints or frames.
+                // A valid token and its waitpoint for another execution: one in the same partition that recently had
+                // waitpoints or frames.
                 let home = scene.board.route_of(&token.execution_id);
                 let lately = scene.board.tokens.iter().rev().take(12).map(|token| token.execution_id);
                 let others: Vec<ExecutionId> = lately
@@ -90,7 +92,7 @@ impl Actor for Outsider {
                 self.say(scene, call);
             }
             _ => {
-                // Another waitpoint of maybe the same execution.
+                // Another waitpoint, possibly of the same execution.
                 let other = scene.rng.pick(&scene.board.tokens).clone();
                 token.waitpoint_id = other.waitpoint_id;
                 let call = Self::fresh(scene, token);

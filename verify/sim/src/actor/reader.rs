@@ -1,4 +1,4 @@
-//! Follows streams: reads from its cursor on, through lost answers, retries of the execution and resumes, and complains about gaps.
+//! Follows streams from its cursor, through lost replies, retries and resumes, and reports gaps.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use ff_script::generated::*;
 use super::{Actor, Scene};
 use crate::request::{Outcome, Reply, Request};
 
-/// Where the reader is in one execution.
+/// The reader's position in one execution.
 #[derive(Clone, Default)]
 struct Place {
     attempt: i64,
     after: Option<String>,
-    /// The sequence that comes next.
+    /// The next expected sequence.
     next: i64,
 }
 
@@ -45,7 +45,7 @@ impl Actor for Reader {
         let (Request::ReadStream(call), Outcome::Reply(Reply::ReadStream(page))) = (request, outcome) else { return };
         let ReadStreamReply::Page { frames, more, latest_attempt, closed_at, attempt_index, .. } = page;
         let place = self.places.entry(call.execution_id).or_default();
-        // The answer of an earlier question comes after that of a later one.
+        // The reply to an earlier request arrived after that of a later one.
         if call.after != place.after || call.attempt_index != Some(place.attempt) || attempt_index.is_none() {
             return;
         }

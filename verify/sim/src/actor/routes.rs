@@ -1,4 +1,4 @@
-//! The route reconciler: asks who is alive, then tells each partition which requirement sets are covered.
+//! The route reconciler: asks for the live workers, then tells each partition which requirement sets are covered.
 
 use ff_script::Route;
 use ff_script::generated::*;

@@ -1,4 +1,4 @@
-//! Submits work of every shape, again and again, sometimes under the same key, sometimes with another body.
+//! Submits all kinds of work repeatedly, sometimes with the same key, sometimes with another body.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ impl Submitter {
         }
         let mut submission = scene.rng.pick(&self.sent).clone();
         if scene.rng.percent(30) {
-            // Another process of the same submitter proposes an id of its own.
+            // Another process of the same submitter proposes its own id.
             submission.execution_id = id_for(&submission.idempotency_key, scene.rng);
             scene.board.known.push(submission.execution_id);
         }
@@ -118,7 +118,7 @@ pub(super) fn with_seed(uuid: Uuid, seed: u16) -> ExecutionId {
     ExecutionId::from_uuid(Uuid::from_bytes(bytes))
 }
 
-/// A fresh id; with a key its seed comes from the key, so that every submission of the key meets in one partition.
+/// A new id. With a key, the seed is derived from the key, so that all submissions of the key share a partition.
 fn id_for(key: &Option<String>, rng: &mut Rng) -> ExecutionId {
     let uuid = rng.uuid();
     match key {
@@ -131,7 +131,7 @@ pub(super) fn fnv(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }
 
-/// Covers every submitted field but the id, the key and the trace.
+/// Covers every submitted field except the id, the key and the trace.
 pub(super) fn digest(submission: &Submission) -> String {
     let mut body = submission.clone();
     body.execution_id = ExecutionId::from_uuid(Uuid::nil());
@@ -217,7 +217,7 @@ fn draw(rng: &mut Rng, now: i64) -> Submission {
     s
 }
 
-/// Work that is part of something larger: it comes under no key of its own and does not wait long by itself.
+/// Work that belongs to something larger: it has no key, and no long delay.
 pub(super) fn draw_member(scene: &mut Scene<'_>) -> Submission {
     let (rng, now) = (&mut *scene.rng, scene.now);
     let mut s = draw(rng, now);
@@ -233,7 +233,7 @@ pub(super) fn draw_member(scene: &mut Scene<'_>) -> Submission {
     s
 }
 
-/// Bytes that break whoever takes them for text: none, empty, NUL, invalid UTF-8, too large for the record.
+/// Bytes that are hard to handle as text: none, empty, NUL, invalid UTF-8, too large for the record.
 pub(super) fn draw_bytes(rng: &mut Rng) -> Option<Bytes> {
     match rng.weighted(&[10, 10, 40, 20, 8]) {
         0 => None,
@@ -262,7 +262,7 @@ fn draw_retry(rng: &mut Rng) -> Retry {
             backoff.delay_ms = Some(rng.between(0, 1_500));
         } else {
             backoff = Backoff::new(BackoffType::Exponential);
-            // Often above the maximum, which then decides.
+            // Often above the maximum, so that the maximum applies.
             backoff.initial_ms = Some(rng.between(0, 2_500));
             backoff.factor = Some(rng.between(1, 4));
             backoff.max_ms = Some(rng.between(500, 2_000));

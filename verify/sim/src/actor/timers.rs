@@ -1,4 +1,4 @@
-//! Fires what is due, sometimes late, sometimes twice, sometimes a little at a time.
+//! Fires due timers, sometimes late, sometimes twice, sometimes a few at a time.
 
 use ff_script::Route;
 use ff_script::generated::FireDue;
@@ -7,7 +7,7 @@ use super::{Actor, Scene};
 use crate::request::{Outcome, Request};
 
 pub(crate) struct Timers {
-    /// In a hundred rounds: nobody looks for seconds.
+    /// Percent of rounds that are followed by seconds without a look.
     pub lazy: u32,
 }
 

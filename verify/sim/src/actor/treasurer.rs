@@ -1,4 +1,5 @@
-//! Whoever owns quotas and budgets: sets them up, moves their limits, spends past the executions, and deletes what is not needed.
+//! The owner of quotas and budgets: creates them, changes their limits, reports usage outside executions, and deletes
+//! unused ones.
 
 use std::collections::BTreeMap;
 
@@ -12,34 +13,34 @@ use crate::check::set_of;
 use crate::request::{Outcome, Reply, Request};
 use crate::rng::Rng;
 
-/// The keys under which executions ask their quotas.
+/// The keys that executions use in their quotas.
 pub(crate) const KEYS: &[&str] = &["a", "b"];
 
 const DIMENSIONS: &[&str] = &["tokens", "usd"];
 
-/// What everybody knows of quotas and budgets.
+/// Shared knowledge about quotas and budgets.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Limits {
-    /// Whether there are any.
+    /// Whether this simulation has any.
     pub on: bool,
-    /// Whether quotas are widened in the end; otherwise time alone must do.
+    /// Whether quotas are raised at the end; otherwise time alone must be enough.
     pub widened: bool,
     pub quotas: Vec<(Quota, i64)>,
     pub budgets: Vec<NewBudget>,
-    /// Reservations somebody made: where, and under which id.
+    /// All reservations: the budget and the id.
     pub reservations: Vec<(BudgetId, Uuid)>,
-    /// Grants an operator gave to a worker, until it takes them.
+    /// Grants that an operator gave to a worker, until it takes them.
     pub reclaims: Vec<Grant>,
 }
 
 impl Limits {
-    /// Every set somebody may hold.
+    /// Every holder set that may have holders.
     pub fn sets(&self) -> Vec<String> {
         let quotas = self.quotas.iter().flat_map(|(quota, _)| KEYS.iter().map(|key| set_of(quota.quota_id, key)));
         quotas.chain(self.budgets.iter().map(|budget| format!("budget:{}", budget.budget_id))).collect()
     }
 
-    /// The scopes in which budgets apply without being attached, as the fleet knows them.
+    /// The scopes whose budgets apply without being named, as in the fleet.
     pub fn scopes(&self) -> Vec<(String, BudgetId)> {
         let named = |budget: &NewBudget| match budget.scope.r#type {
             ScopeType::Namespace => Some((format!("namespace:{NAMESPACE}"), budget.budget_id)),
@@ -52,7 +53,7 @@ impl Limits {
         self.budgets.iter().filter_map(named).collect()
     }
 
-    /// Budgets that apply in a scope without being attached.
+    /// Budgets that apply in a scope without being named.
     fn scoped(&self, wanted: ScopeType, id: Option<&str>) -> impl Iterator<Item = BudgetId> {
         let applies = move |budget: &&NewBudget| budget.scope.r#type == wanted && budget.scope.id.as_deref() == id;
         self.budgets.iter().filter(applies).map(|budget| budget.budget_id)
@@ -89,12 +90,12 @@ fn draw_limits(rng: &mut Rng) -> Vec<DimensionLimit> {
     DIMENSIONS.iter().map(one).collect()
 }
 
-/// A tree or two, and budgets of scopes.
+/// One or two trees, and budgets of scopes.
 pub(crate) fn draw_budgets(rng: &mut Rng) -> Vec<NewBudget> {
     let seed = rng.next() as u16;
     let mut all: Vec<NewBudget> = Vec::new();
     for number in 0..rng.between(2, 4) {
-        // Everything of a tree shares its partition.
+        // All budgets of a tree share its partition.
         let id = BudgetId::from_uuid(*submitter::with_seed(rng.uuid(), seed).as_uuid());
         let scope = match rng.weighted(&[60, 20, 5, 15]) {
             0 => BudgetScope { r#type: ScopeType::Custom, id: Some(format!("team-{number}")) },
@@ -117,7 +118,7 @@ pub(crate) fn draw_budgets(rng: &mut Rng) -> Vec<NewBudget> {
     all
 }
 
-/// Attaches quotas and budgets to a submission, and notes the budgets of the scopes it is in.
+/// Adds quotas and budgets to a submission, and notes the budgets of its scopes.
 pub(super) fn attach(submission: &mut Submission, scene: &mut Scene<'_>) {
     if !scene.board.limits.on {
         return;
@@ -154,7 +155,7 @@ pub(super) fn attach(submission: &mut Submission, scene: &mut Scene<'_>) {
     submission.body_digest = submitter::digest(submission);
 }
 
-/// The budgets a flow shares with its members.
+/// The budgets that a flow shares with its members.
 pub(super) fn of_flow(scene: &mut Scene<'_>) -> Option<Vec<BudgetRef>> {
     let ids: Vec<BudgetId> = scene.board.limits.scoped(ScopeType::Flow, None).collect();
     let refs: Vec<BudgetRef> = ids.iter().map(|id| BudgetRef::new(*id.as_uuid())).collect();
@@ -213,7 +214,7 @@ impl Actor for Treasurer {
             }
             7 if scene.rng.percent(50) => scene.say(QUOTAS, DeleteQuota { actor: None, quota_id }),
             8 => {
-                // Spent outside of any execution.
+                // Usage outside of any execution.
                 let key = format!("k{}", scene.rng.below(12));
                 let report = UsageReport::new(key, draw_amounts(scene.rng, 6));
                 scene.say(BUDGETS, ApplyUsage { budget_id, report });
@@ -243,7 +244,7 @@ impl Actor for Treasurer {
     }
 }
 
-/// Settles or gives back a reservation somebody made, whoever it was.
+/// Settles or releases any known reservation.
 pub(super) fn end_reservation(scene: &mut Scene<'_>) {
     let lately = scene.board.limits.reservations.len().saturating_sub(6);
     if scene.board.limits.reservations.is_empty() {

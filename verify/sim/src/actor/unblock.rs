@@ -1,4 +1,5 @@
-//! The unblock reconciler: tells whatever waits for a budget that it had room again, twice, and sweeps over all that waits.
+//! The unblock reconciler: unblocks what waits for a budget that has room again, twice for each room, and sweeps over
+//! all waiting work.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,15 +10,15 @@ use ff_script::generated::*;
 use super::{Actor, LANES, NAMESPACE, Scene};
 use crate::request::{Outcome, Reply, Request};
 
-/// The rooms of a budget that is gone: more than any other has.
+/// The number of rooms of a deleted budget, which is higher than any other.
 const ROOMS_OF_GONE: i64 = 1 << 43;
 
-/// Where a walk for one room still has to go.
+/// The rest of a walk for one room.
 struct Walk {
     rooms: i64,
-    /// Everyone who has seen fewer rooms than this is told by it.
+    /// Executions that have seen fewer rooms than this are unblocked.
     told: i64,
-    /// What is left below the hard limits, when only those are told who may fit.
+    /// The amounts left below the hard limits, if only executions that may fit are unblocked.
     free: Option<BTreeMap<String, i64>>,
     left: BTreeSet<Route>,
     second: bool,
@@ -32,7 +33,7 @@ pub(crate) fn tell(budget_id: BudgetId, rooms: i64, limit: i64) -> UnblockBudget
     UnblockBudget::new(budget_id, limit, rooms)
 }
 
-/// What is left below each hard limit.
+/// The amount left below each hard limit.
 pub(crate) fn free_of(budget: &Budget) -> BTreeMap<String, i64> {
     let free = |d: &DimensionStatus| Some((d.name.clone(), (d.hard? - d.used - d.held).max(0)));
     budget.dimensions.iter().filter_map(free).collect()
@@ -67,12 +68,12 @@ impl Actor for Unblock {
             (_, Outcome::Reply(Reply::ClearedBudgets(ClearedBudgetsReply::Cleared { items, .. }))) => {
                 for ClearedBudget { budget_id, rooms, wide, free, .. } in items {
                     let busy = self.walks.get(budget_id).is_some_and(|walk| walk.rooms == *rooms);
-                    // A walk that lost its way begins anew.
+                    // A walk that lost its position starts again.
                     if busy && scene.rng.percent(70) {
                         continue;
                     }
                     let left = scene.board.routes().collect();
-                    // Everyone who has not heard of the last change of limits is told whether it fits or not.
+                    // Executions that waited before the last change of limits are unblocked whether or not they fit.
                     let some = *rooms > *wide && scene.rng.percent(50);
                     if some {
                         say_everywhere(*budget_id, *wide, None, scene);

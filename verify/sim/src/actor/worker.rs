@@ -1,4 +1,4 @@
-//! Claims and runs work; crashes, sleeps past its leases and goes on as a zombie with old fences.
+//! Claims and runs work. Crashes, pauses past its leases, and continues as a zombie with old fences.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ use crate::rng::Rng;
 
 type Held = (ExecutionId, Fence);
 
-/// Old fences a worker remembers to misuse.
+/// Number of old fences that a worker keeps to misuse.
 const GRAVES_MAX: usize = 16;
 
 pub(crate) struct Worker {
@@ -29,13 +29,13 @@ pub(crate) struct Worker {
     registered: bool,
     held: Vec<Held>,
     graves: Vec<Held>,
-    /// In a hundred things it does with a lease: spawn children, wait for them.
+    /// Percent of its calls under a lease that spawn children or wait for them.
     spawns: u32,
-    /// How many frames the worker believes each of its attempts has.
+    /// The number of frames that the worker believes each attempt to have.
     frames: BTreeMap<ExecutionId, i64>,
-    /// Grants that are being admitted, by the question that is open.
+    /// Batches of grants in admission, by the open request.
     admissions: Vec<(Request, Batch)>,
-    /// What its executions asked quotas for, and under which grant.
+    /// The quotas its executions entered, and the grant.
     entered: Vec<(ExecutionId, Uuid, QuotaRef)>,
 }
 
@@ -113,7 +113,7 @@ impl Worker {
         scene.say(route, call);
     }
 
-    /// Says something under a fence; answers whether the worker thinks it is done with it.
+    /// Makes a call under a fence. Returns whether the worker considers the lease finished.
     fn use_fence(&self, held: &Held, scene: &mut Scene<'_>) -> bool {
         let (id, fence) = *held;
         if scene.rng.percent(self.spawns) {
@@ -150,7 +150,7 @@ impl Worker {
                         ..NewFrame::new("delta".to_owned(), FrameMode::Durable)
                     })
                     .collect();
-                // Sometimes what was written already, sometimes too far.
+                // Sometimes a known sequence, sometimes one too far ahead.
                 let first = match scene.rng.below(12) {
                     0..=2 => (next - 2).max(0),
                     3 => next + 1,
@@ -208,7 +208,7 @@ impl Worker {
         }
     }
 
-    /// Reports, reserves, says what something weighed, or what a provider said.
+    /// Reports usage, reserves, corrects a weight, or throttles a key.
     fn spend(&self, id: ExecutionId, fence: Fence, scene: &mut Scene<'_>) {
         let budget_id = scene.rng.pick(&scene.board.limits.budgets).budget_id;
         match scene.rng.weighted(&[44, 22, 10, 18, 6]) {
@@ -241,7 +241,7 @@ impl Worker {
         }
     }
 
-    /// Asks the next question for a batch of grants, or does what all the answers say.
+    /// Makes the next request for a batch of grants, or acts on all replies.
     fn admit(&mut self, mut batch: Batch, scene: &mut Scene<'_>) {
         if let Some((route, request)) = batch.next() {
             self.admissions.push((request.clone(), batch));
@@ -252,7 +252,7 @@ impl Worker {
         }
         for (grant, decision) in batch.conclude() {
             let (id, grant_id) = (grant.execution_id, grant.grant_id);
-            // It dies between the answer and what it would have done with it.
+            // It dies between the reply and the resulting calls.
             if scene.rng.percent(8) {
                 continue;
             }
@@ -301,13 +301,13 @@ impl Worker {
         let mut tokens = Vec::new();
         for label in labels {
             let digest = draw_digest(scene.rng);
-            // Some are handed out before the store has heard of them; the rest when it says that it has.
+            // Some tokens are issued before the store has them; the rest after its reply.
             if scene.rng.percent(30) {
                 scene.board.tokens.push(Token { execution_id: id, waitpoint_id, digest: digest.clone() });
             }
             tokens.push(ff_script::generated::Token { digest, approver: label.map(str::to_owned) });
         }
-        // Keys of open waitpoints differ; a fresh one is always free.
+        // The keys of open waitpoints differ; a new id is always unused.
         let mut new = NewWaitpoint::new(waitpoint_id, format!("{waitpoint_id}"), tokens);
         new.uses = scene.rng.percent(40).then(|| scene.rng.between(1, 2));
         new.expires_in_ms = scene.rng.percent(20).then(|| scene.rng.between(0, 4_000));
@@ -347,13 +347,13 @@ impl Worker {
         let mut call = SuspendExecution::new(condition, id, fence, reason, suspension_id, behavior, waitpoints);
         call.timeout_ms = scene.rng.percent(50).then(|| scene.rng.between(0, 5_000));
         if behavior == TimeoutBehavior::Escalate {
-            // A wait that nobody answers soon: few of them live until somebody has to look.
+            // A wait that gets no signal soon: few of these live until an operator reviews them.
             call.timeout_ms = Some(scene.rng.between(0, 1_500));
         }
         call.review_waitpoint_id = Some(WaitpointId::from_uuid(scene.rng.uuid()));
         call.continuation = submitter::draw_bytes(scene.rng);
         if let Some(review) = call.review_waitpoint_id.filter(|_| behavior == TimeoutBehavior::Escalate) {
-            // Only an operator gets to see a token of it.
+            // Only an operator gets a token for it.
             let digest = draw_digest(scene.rng);
             scene.board.tokens.push(Token { execution_id: id, waitpoint_id: review, digest });
         }
@@ -431,7 +431,7 @@ impl Worker {
     fn granted(&self, grant: &Grant, scene: &mut Scene<'_>) {
         let id = grant.execution_id;
         scene.board.saw_grant(id, grant.grant_id, &self.instance);
-        // Where quotas and budgets decide, nobody else does.
+        // With quotas and budgets, only those block.
         let blocks = if scene.board.limits.on { 0 } else { 12 };
         match scene.rng.weighted(&[70, 8, blocks, 10]) {
             0 => self.consume(id, grant.grant_id, Vec::new(), scene),
@@ -449,13 +449,13 @@ impl Worker {
                     },
                 );
             }
-            // Forgotten: the grant runs out.
+            // Forgotten: the grant expires.
             _ => {}
         }
     }
 }
 
-/// Gives the tokens of waitpoints to whoever they are for.
+/// Gives the tokens of waitpoints to their holders.
 fn hand_out<'a>(id: ExecutionId, waitpoints: impl IntoIterator<Item = &'a NewWaitpoint>, scene: &mut Scene<'_>) {
     for waitpoint in waitpoints {
         for token in &waitpoint.tokens {
@@ -485,7 +485,7 @@ impl Actor for Worker {
             scene.say(Route::Fleet, call);
         }
         if scene.rng.permille(25) {
-            // The process dies; its successor knows nothing but has the old one's fences in a log to misuse.
+            // The process dies. Its successor knows nothing, but finds the old fences in a log and misuses them.
             for held in std::mem::take(&mut self.held) {
                 self.bury(held);
             }
@@ -495,11 +495,11 @@ impl Actor for Worker {
             return scene.rng.between(300, 6_000);
         }
         if scene.rng.permille(30) {
-            // A long pause: it wakes up believing that it still holds everything.
+            // A long pause, after which it believes that it still holds everything.
             return scene.rng.between(self.lease_ttl_ms, self.lease_ttl_ms * 3);
         }
         if !scene.board.limits.reclaims.is_empty() && scene.rng.percent(30) {
-            // Whoever it was given to: the store knows.
+            // The store knows which worker it was given to.
             let grant = scene.board.limits.reclaims.remove(0);
             self.admit(Batch::new(vec![grant]), scene);
         }
@@ -508,7 +508,7 @@ impl Actor for Worker {
             2 if !self.graves.is_empty() => {
                 let held = self.exhume(scene);
                 if scene.rng.percent(20) {
-                    // What it believes to be its own it gives up.
+                    // It hands back what it believes to hold.
                     let (id, fence) = held;
                     scene.tell(id, CancelAttempt::new(id, fence));
                 } else {
@@ -516,7 +516,7 @@ impl Actor for Worker {
                 }
             }
             5 if !scene.board.grants.is_empty() => {
-                // Its own grant, at last, or one that was given to somebody else.
+                // Its own grant, or one of another worker.
                 let newest = &scene.board.grants[scene.board.grants.len().saturating_sub(3)..];
                 let (id, grant_id, _) = scene.rng.pick(newest).clone();
                 self.consume(id, grant_id, Vec::new(), scene);
@@ -629,7 +629,7 @@ impl Actor for Worker {
                 self.drop_held(id);
             }
             (Request::WaitChildren(call), Outcome::Reply(Reply::WaitChildren(WaitChildrenReply::Ended { .. }))) => {
-                // The lease goes on; so does the worker.
+                // The lease goes on, and so does the worker.
                 let held = (call.execution_id, call.fence);
                 self.graves.retain(|grave| *grave != held);
                 self.held.push(held);
@@ -638,7 +638,7 @@ impl Actor for Worker {
                 Request::SuspendExecution(call),
                 Outcome::Reply(Reply::SuspendExecution(SuspendExecutionReply::AlreadySatisfied { .. })),
             ) => {
-                // The lease goes on; so does the worker.
+                // The lease goes on, and so does the worker.
                 let held = (call.execution_id, call.fence);
                 self.graves.retain(|grave| *grave != held);
                 self.held.push(held);

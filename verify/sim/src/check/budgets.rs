@@ -1,4 +1,4 @@
-//! Budgets as plain sums: what each accepted report, hold and period means, counted without the library's bookkeeping.
+//! Budgets as plain sums of accepted reports, holds and periods, counted without the library's bookkeeping.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,12 +22,12 @@ struct Account {
     approved: bool,
     interval_ms: Option<i64>,
     next_reset: Option<i64>,
-    /// What admitted work holds, by execution and holder, with its reservations in their order.
+    /// The holds of admitted work, by execution and holder, with its reservations in order.
     holders: BTreeMap<String, (Amounts, Vec<Uuid>)>,
     reservations: BTreeMap<Uuid, Reservation>,
-    /// Every report that was accepted, by its key; where it came from.
+    /// Every accepted report by its key, with its origin.
     reports: BTreeMap<String, Option<String>>,
-    /// Requests of operators that were done, and reservations that were given back.
+    /// Completed requests of operators, and released reservations.
     done: BTreeSet<Uuid>,
 }
 
@@ -38,7 +38,7 @@ struct Reservation {
     member: Option<String>,
 }
 
-/// A limit in the way.
+/// A limit that would be exceeded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Wall {
     budget_id: BudgetId,
@@ -47,7 +47,7 @@ struct Wall {
     limit: i64,
 }
 
-/// What a call must answer.
+/// The expected reply of a call.
 #[derive(Debug, PartialEq, Eq)]
 enum Answer {
     Refused(&'static str),
@@ -62,7 +62,7 @@ enum Answer {
     Held {
         duplicate: bool,
     },
-    /// Of each candidate what is in the way, with true for a soft limit.
+    /// For each candidate the limit it would exceed, with true for a soft limit.
     Admitted(Vec<Option<(bool, Wall)>>),
 }
 
@@ -100,7 +100,7 @@ impl Account {
         self.approved = false;
     }
 
-    /// What is held here, by holders and reservations of its own.
+    /// The amount held in this budget itself, by holders and reservations.
     fn held(&self, name: &str) -> i64 {
         let holders = self.holders.values().map(|(amounts, _)| of(amounts, name));
         let reservations = self.reservations.values().map(|reservation| of(&reservation.amounts, name));
@@ -133,7 +133,7 @@ impl Accounts {
         path
     }
 
-    /// Everything held in a budget and below it.
+    /// The amount held in a budget and below it.
     fn held(&self, id: BudgetId, name: &str) -> i64 {
         let below = self.all.iter().filter(|(_, account)| account.parent == Some(id));
         self.all[&id].held(name) + below.map(|(child, _)| self.held(*child, name)).sum::<i64>()
@@ -144,8 +144,8 @@ impl Accounts {
         Wall { budget_id: id, dimension: limit.name.clone(), used, limit: at }
     }
 
-    /// The first hard limit on the way up that so much more would pass; `own` is held already. Without amounts something must be
-    /// left everywhere.
+    /// The first hard limit up the tree that this amount would exceed; `own` is already held. Without amounts,
+    /// something must be left in every budget.
     fn hard(&self, path: &[BudgetId], amounts: Option<&Amounts>, own: &Amounts) -> Option<Wall> {
         for id in path {
             for limit in &self.all[id].limits {
@@ -190,7 +190,7 @@ impl Accounts {
         self.soft(path, false).map_or(Answer::Counted, Answer::Soft)
     }
 
-    /// Takes a report out of what its reporter holds: the estimate first, then the reservations in their order.
+    /// Takes a report from the holds of its reporter: first the estimate, then the reservations in order.
     fn consume(&mut self, id: BudgetId, member: Option<&str>, amounts: &Amounts, really: bool) -> Amounts {
         let account = self.all.get_mut(&id).expect("on its path");
         let mut own = Amounts::new();
@@ -213,7 +213,7 @@ impl Accounts {
         own
     }
 
-    /// What happens at a time, and what must be said about it.
+    /// Applies a call at a time, and returns the expected reply.
     fn expect(&mut self, request: &Request, now: i64) -> Answer {
         if let Request::CreateBudget(call) = request {
             return self.create(&call.budget, now);
@@ -419,7 +419,7 @@ impl Accounts {
         self.spend(path, &report.dimensions)
     }
 
-    /// Looks at one call to a partition of budgets.
+    /// Checks one call to a partition of budgets.
     pub fn observe(&mut self, request: &Request, outcome: &Outcome, now: i64) -> Check {
         let mut after = self.clone();
         let expected = after.expect(request, now);
@@ -436,7 +436,7 @@ impl Accounts {
             (Answer::Done, Some(Ok(_))) => {}
             (expected, Some(Ok(Some(found)))) if expected == found => {}
             (expected, found) => {
-                // Something was accepted that no limit allows, or counted twice, or not at all.
+                // Something was accepted beyond a limit, counted twice, or not counted.
                 let number = match expected {
                     Answer::Hard(_) | Answer::Admitted(_) => 31,
                     _ => 30,
@@ -450,13 +450,13 @@ impl Accounts {
         Ok(())
     }
 
-    /// Compares a budget with what was counted.
+    /// Compares a stored budget with the plain count.
     pub fn check(&self, id: BudgetId, stored: Option<&Budget>, now: i64) -> Check {
         let (Some(account), Some(stored)) = (self.all.get(&id), stored) else {
             require!(30, self.all.contains_key(&id) == stored.is_some(), "budget {id} is there or not: {stored:?}");
             return Ok(());
         };
-        // A reader sees the period that has begun, whether it was written or not.
+        // A reader sees the period that has begun, whether or not it was written.
         let over = account.next_reset.is_some_and(|at| at <= now);
         for dimension in &stored.dimensions {
             let name = dimension.name.as_str();
@@ -479,7 +479,7 @@ impl Accounts {
         Some(self.all.get(&id)?.on_hard)
     }
 
-    /// Everybody who holds something against a budget.
+    /// All holders of a budget.
     pub fn holders(&self, id: BudgetId) -> impl Iterator<Item = &str> {
         self.all.get(&id).into_iter().flat_map(|account| account.holders.keys().map(String::as_str))
     }

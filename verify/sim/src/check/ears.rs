@@ -1,7 +1,7 @@
-//! Whether announcements are enough: a sleeper and a dispatcher that only do what they are told must miss nothing.
+//! Checks that announcements are enough: a sleeper and a dispatcher that react only to announcements must miss nothing.
 //!
-//! The sleeper of a partition wakes at the earliest time it was told of, fires, and sleeps until the time the firing answered. The
-//! dispatcher asks a queue until it finds it empty, and again only after a `ready` for it.
+//! The sleeper of a partition wakes at the earliest announced time, fires, and sleeps until the time that the call
+//! returned. The dispatcher asks a queue until it finds it empty, and then only after a `ready` for it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,11 +19,11 @@ use crate::request::{Outcome, Reply, Request};
 type Queue = (u16, String, String);
 
 pub(super) struct Ears {
-    /// When each partition's sleeper wakes; absent: when it is told.
+    /// When each partition's sleeper wakes. An absent one waits for an announcement.
     sleeps_until: BTreeMap<u16, i64>,
     /// Queues that dispatchers believe to be empty.
     empty: BTreeSet<Queue>,
-    /// Every requirement set with its names, without and with admission.
+    /// The names of every requirement set, without and with admission.
     names: Vec<(Vec<String>, String, String)>,
 }
 
@@ -60,7 +60,7 @@ fn queue_of(seen: &Execution) -> String {
 }
 
 impl Checker {
-    /// The host came back: what was said in between is lost, so everybody looks at everything once.
+    /// The host returned. Messages in between are lost, so sleepers and dispatchers read everything once.
     pub fn woke_up(&mut self, now: i64) {
         for partition in 0..self.partitions.executions {
             self.ears.sleeps_until.insert(partition, now);
@@ -71,7 +71,7 @@ impl Checker {
     pub(super) fn listen(&mut self, step: &Step<'_>) -> Check {
         let (partition, now) = (step.partition(), step.now);
         if let Outcome::Reply(Reply::FireDue(FireDueReply::Fired { more, next_at, .. })) = step.outcome {
-            // A firing before the sleeper woke up was somebody else's.
+            // A call before the sleeper's time came from another actor.
             if self.ears.sleeps_until.get(&partition).is_some_and(|at| *at <= now) {
                 self.ears.sleeps_until.remove(&partition);
                 if let Some(at) = if *more { Some(now) } else { *next_at } {
@@ -103,7 +103,7 @@ impl Checker {
         self.nobody_overlooks(partition, now)
     }
 
-    /// A claim or a round of grants that left nothing in a queue makes dispatchers stay away from it.
+    /// After a claim or a round of grants that left nothing in a queue, dispatchers ignore the queue.
     fn note_empty(&mut self, step: &Step<'_>) -> Check {
         let (lane, capabilities, admission, next_score) = match (step.request, step.outcome) {
             (Request::ClaimExecutions(call), Outcome::Reply(Reply::ClaimExecutions(reply))) => match reply {
@@ -143,7 +143,7 @@ impl Checker {
             if waiting.contains(&queue) && self.lane_starts(partition, lane) {
                 require!(0, next_score.is_some(), "{queue:?} holds work and the claim said that nothing is left");
             }
-            // Told of a next one, even of one that can no longer start, the dispatcher comes back.
+            // A reply with a next score brings the dispatcher back, even if that execution can no longer start.
             if next_score.is_some() && standing.contains(&queue) {
                 self.ears.empty.remove(&queue);
             } else {
@@ -158,7 +158,7 @@ impl Checker {
         copy.is_some_and(|copy| matches!(copy.definition.state, LaneState::Active | LaneState::Draining))
     }
 
-    /// Queues of a partition with work; given a time, with work that could start then.
+    /// Queues of a partition with work; with a time, queues with work that could start at that time.
     fn waiting(&self, partition: u16, at: Option<i64>) -> BTreeSet<Queue> {
         self.live_in(partition)
             .filter(|(_, shadow, seen)| eligible(seen) && at.is_none_or(|now| shadow.may_start(seen, now)))

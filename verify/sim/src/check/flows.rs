@@ -1,4 +1,5 @@
-//! What the checker knows of flows: their members and edges, what each outcome met, and what a whole flow must look like.
+//! The checker's knowledge of flows: members and edges, the edges that each outcome met, and the consistency of a whole
+//! flow.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,10 +10,10 @@ use super::{Check, Checker, Step, Violation, require};
 use crate::request::{Outcome as CallOutcome, Request};
 use crate::store::Store;
 
-/// An unsealed flow that nobody adds to is removed after this time.
+/// An unsealed flow is removed after this time without an addition.
 const UNSEALED_MS_MAX: i64 = 600_000;
 
-/// A member that nobody sees yet.
+/// A member that is still hidden.
 pub(crate) struct Hidden {
     pub flow_id: FlowId,
     pub submission: Submission,
@@ -23,25 +24,26 @@ pub(crate) struct Hidden {
 pub(crate) struct Book {
     pub partition: u16,
     pub deadline_at: Option<i64>,
-    /// What its members share.
+    /// The budgets shared by its members.
     pub budgets: Vec<BudgetRef>,
     pub members: BTreeMap<ExecutionId, Option<Inbound>>,
     pub edges: Vec<Edge>,
-    /// Edges that an outcome of their upstream has met at some time.
+    /// Edges that an outcome of their upstream has ever met.
     met: BTreeSet<(ExecutionId, ExecutionId)>,
-    /// How each member ended last; a member that runs again has no outcome.
+    /// The last outcome of each member. A member that runs again has none.
     outcomes: BTreeMap<ExecutionId, Outcome>,
-    /// Members that ran at some time.
+    /// Members that have ever run.
     ran: BTreeSet<ExecutionId>,
-    /// When something was last added to it.
+    /// The time of the last addition.
     touched: i64,
-    /// A member was run again, or edges came after an outcome: what is now does not follow from the last outcomes alone.
+    /// A member ran again, or edges were added after an outcome. So the state does not follow from the last outcomes
+    /// alone.
     pub disturbed: bool,
-    /// As last described; absent once it is gone, or about to be.
+    /// The last description; `None` once it is removed or about to be.
     pub seen: Option<Flow>,
     /// Since when its walk is due.
     walk_at: i64,
-    /// Nobody sealed it in time: its members go, a few at a time.
+    /// It was not sealed in time: its members are removed, a few at a time.
     removing: bool,
     pub vanished: bool,
 }
@@ -55,7 +57,7 @@ impl Book {
         self.edges.iter().filter(move |edge| edge.to == id)
     }
 
-    /// How many edges must be met, of how many.
+    /// The number of edges that must be met, and the number of all edges.
     fn needed(&self, id: ExecutionId) -> (usize, usize) {
         let total = self.into(id).count();
         let inbound = self.members.get(&id).and_then(Option::as_ref);
@@ -67,13 +69,13 @@ impl Book {
         (needed, total)
     }
 
-    /// True when enough edges of the member have been met.
+    /// True if enough edges of the member are met.
     pub fn may_run(&self, id: ExecutionId) -> bool {
         let met = self.into(id).filter(|edge| self.met.contains(&(edge.from, edge.to))).count();
         met >= self.needed(id).0
     }
 
-    /// True when too many upstreams have ended in a way that does not meet their edge.
+    /// True if too many upstreams have ended without meeting their edge.
     pub fn is_impossible(&self, id: ExecutionId) -> bool {
         let dead = self
             .into(id)
@@ -83,12 +85,12 @@ impl Book {
         total - dead < needed
     }
 
-    /// True when nothing a member waits for is going to happen unless somebody acts.
+    /// True if nothing that a member waits for can happen without an action from outside.
     pub fn is_stuck(&self, id: ExecutionId) -> bool {
         self.into(id).all(|edge| self.outcomes.contains_key(&edge.from))
     }
 
-    /// True when a member that needs no more of this one has been satisfied.
+    /// True if a member with an edge from this one is satisfied and no longer needs it.
     pub fn is_spare(&self, id: ExecutionId) -> bool {
         self.edges.iter().filter(|edge| edge.from == id).any(|edge| {
             let inbound = self.members.get(&edge.to).and_then(Option::as_ref);
@@ -97,7 +99,7 @@ impl Book {
         })
     }
 
-    /// A failure that nobody takes up, and nobody can any more.
+    /// A failure that is not handled, and can no longer be.
     fn is_uncaught(&self, id: ExecutionId) -> bool {
         matches!(self.outcomes.get(&id), Some(Outcome::Failed | Outcome::Expired))
             && !self.edges.iter().filter(|edge| edge.from == id).any(|edge| {
@@ -116,7 +118,7 @@ impl Book {
         !uncaught || (policy == OnMemberFailure::IsolateBranch && good_sink)
     }
 
-    /// When the flow's timer is due, as far as its fields tell.
+    /// When the flow's timer is due, according to its fields.
     fn wake_at(&self) -> Option<i64> {
         if self.removing {
             return Some(self.walk_at);
@@ -155,7 +157,7 @@ fn meets(on: EdgeOn, outcome: Outcome) -> bool {
     }
 }
 
-/// The outcome an event announces.
+/// The outcome in an event.
 pub(super) fn outcome_of(kind: &str) -> Option<Outcome> {
     Some(match kind {
         "execution.completed" => Outcome::Success,
@@ -173,7 +175,7 @@ impl Checker {
         self.flows.get(&seen.flow_id?)
     }
 
-    /// True when a flow had been stopped before this event of the call.
+    /// True if the flow was stopped before this event of the call.
     pub(super) fn stopped_before(&self, flow_id: FlowId, step: &Step<'_>, event: &Event) -> bool {
         let mut stopped = self.flows.get(&flow_id).is_some_and(Book::is_stopped);
         for earlier in step.events.iter().take_while(|earlier| !std::ptr::eq(*earlier, event)) {
@@ -188,7 +190,7 @@ impl Checker {
         stopped
     }
 
-    /// Takes in the members and edges a call may have added, before its events are judged.
+    /// Records the members and edges that a call may have added, before its events are checked.
     pub(super) fn enter_members(&mut self, step: &Step<'_>, store: &Store) -> Check {
         let (flow_id, added) = match step.request {
             Request::SubmitFlow(call) => (call.flow.flow_id, &call.members[..]),
@@ -260,7 +262,7 @@ impl Checker {
             CallOutcome::Reply(_) if created || !matches!(step.request, Request::SubmitFlow(_)) => {
                 book.touched = step.now;
             }
-            // Nobody was told whether it was accepted; the timer knows.
+            // The call's outcome is unknown to its caller; the timer tells.
             CallOutcome::Failed(_) if grew || created => book.touched = step.now,
             CallOutcome::Failed(_) => {
                 if let Some(at) = store.flow_timer(step.route, flow_id)? {
@@ -273,7 +275,7 @@ impl Checker {
         Ok(())
     }
 
-    /// Notes how members ended, before the events of the call are judged one by one.
+    /// Records how members ended, before the events of the call are checked one by one.
     pub(super) fn note_outcomes(&mut self, step: &Step<'_>) -> Check {
         for event in step.events {
             let (Some(flow_id), Some(id)) = (event.flow_id, event.execution_id) else {
@@ -302,7 +304,8 @@ impl Checker {
         Ok(())
     }
 
-    /// Reads again what a call may have changed beyond what it names: the flows of its partition, parents and children.
+    /// Reads again what a call may have changed beyond the named execution: the flows of its partition, parents and
+    /// children.
     pub(super) fn refresh(&mut self, step: &Step<'_>, store: &Store) -> Check {
         if !step.outcome.committed() {
             return Ok(());
@@ -339,7 +342,7 @@ impl Checker {
         for id in parents {
             let changed = self.refresh_execution(step, store, id)?;
             let emitted = step.events.iter().any(|event| event.execution_id == Some(id));
-            // What a parent that ended still owes its children may be paid by any later call.
+            // Any later call may pay what an ended parent owes its children.
             let over = self.seen(&id).is_some_and(|seen| seen.phase == LifecyclePhase::Terminal);
             let again = self.seen(&id).is_some_and(|seen| seen.replay_count > 0);
             if changed || emitted || over || again {
@@ -365,12 +368,12 @@ impl Checker {
         let book = self.flows.get_mut(&flow_id).expect("it is live");
         let before = std::mem::replace(&mut book.seen, found);
         let before = before.expect("it is live");
-        // A flow that ran again and ended again in one call begins the same walk anew.
+        // A flow that ran again and ended again in one call starts the same walk again.
         let anew = step.events.iter().any(|event| event.flow_id == Some(flow_id) && event.execution_id.is_none());
         if anew || book.seen.as_ref().is_none_or(|seen| seen.walk != before.walk) {
             book.walk_at = step.now;
         }
-        // Timers of members that were to retire go without a change of a flow that runs again.
+        // The timers of members that were to be retired are removed without a change of the restarted flow.
         if book.seen.as_ref() == Some(&before) && before.walk.is_none() && !book.disturbed {
             return Ok(());
         }
@@ -393,7 +396,7 @@ impl Checker {
         self.check_flow(step, flow_id)
     }
 
-    /// Members of a flow that was never sealed go without an event.
+    /// Members of a flow that was never sealed are removed without an event.
     fn forget_removed(&mut self, step: &Step<'_>, store: &Store, flow_id: FlowId) -> Check {
         let tag = step.route.tag().expect("partitions have tags");
         let dump = store.dump()?;
@@ -403,7 +406,7 @@ impl Checker {
         if left { Ok(()) } else { self.check_flow(step, flow_id) }
     }
 
-    /// Takes over what changed in a record without an event; answers whether anything did.
+    /// Records changes of a record without an event. Returns whether there were any.
     fn refresh_execution(&mut self, step: &Step<'_>, store: &Store, id: ExecutionId) -> Result<bool, Violation> {
         let after = store.describe(id)?;
         let Some(before) = self.seen(&id) else {
@@ -426,7 +429,7 @@ impl Checker {
         Ok(true)
     }
 
-    /// A parent counts its open children, and none of them outlives what it is kept for.
+    /// A parent counts its open children, and is kept at least as long as each of them.
     fn check_parent(&self, id: ExecutionId) -> Check {
         let Some(parent) = self.seen(&id) else {
             return Ok(());
@@ -459,7 +462,7 @@ impl Checker {
                 MemberState::Held.as_str()
             } else if let Some(member) = self.seen(id) {
                 open += i64::from(member.phase != LifecyclePhase::Terminal);
-                // When a flow runs again, the timers of its members find out by themselves.
+                // If a flow runs again, the timers of its members notice that by themselves.
                 let kept = member.retire_at.is_none() || seen.finished_at.is_some() || book.disturbed;
                 require!(15, kept, "{id} retires although its flow {flow_id} is {}", seen.state.as_str());
                 member.state.as_str()
@@ -483,7 +486,7 @@ impl Checker {
             let runs = |id: &ExecutionId| self.seen(id).is_some_and(|s| s.phase == LifecyclePhase::Active);
             let left = book.members.keys().find(|id| {
                 let ended = self.seen(id).is_none_or(|seen| seen.phase == LifecyclePhase::Terminal);
-                // What let go of its lease since is cancelled by its timer, at once.
+                // A member that gave up its lease since is cancelled by its timer, at once.
                 let about_to = self.executions.get(id).is_some_and(|s| s.cancel_by.is_some_and(|at| at <= step.now));
                 !(ended || about_to || lets_run && runs(id))
             });
@@ -497,7 +500,7 @@ impl Checker {
         Ok(())
     }
 
-    /// What the worker of a member is told of its upstreams is what became of them.
+    /// The worker of a member gets the true outcomes of its upstreams.
     pub(super) fn check_passed(&self, task: &Task) -> Check {
         let id = task.execution_id;
         let Some(book) = task.flow_id.and_then(|flow_id| self.flows.get(&flow_id)) else {
@@ -542,7 +545,7 @@ impl Checker {
             .filter_map(move |(id, book)| Some((book.wake_at()?, *id)))
     }
 
-    /// What flows owe their members after a call: walks by name, and debts.
+    /// What flows owe their members after a call: names of walks, and debts.
     pub fn unpaid(&self) -> Vec<&'static str> {
         let seen = self.flows.values().filter_map(|book| book.seen.as_ref());
         let mut unpaid = Vec::new();
@@ -559,12 +562,12 @@ impl Checker {
         unpaid
     }
 
-    /// How many flows went because nobody sealed them.
+    /// Number of flows that were removed because they were not sealed.
     pub fn unsealed_flows(&self) -> usize {
         self.flows.values().filter(|book| book.vanished).count()
     }
 
-    /// Members that wait for what nobody will do: only an operator who ran something again can leave such a one.
+    /// Members that wait for something that cannot happen. Only an operator's replay can leave such a member.
     pub fn stuck_members(&self) -> Vec<(ExecutionId, bool)> {
         self.live()
             .filter(|(.., seen)| seen.blocking_reason == Some(BlockingReason::WaitingForDependencies))
@@ -576,7 +579,8 @@ impl Checker {
             .collect()
     }
 
-    /// When the faults have stopped and everything has ended: every flow that was sealed is over, as its members' outcomes say.
+    /// After the faults have stopped and everything has ended: every sealed flow is over, with the outcome that its
+    /// members imply.
     pub fn check_quiet_flows(&self) -> Check {
         for (flow_id, book) in &self.flows {
             let Some(seen) = book.seen.as_ref().filter(|seen| seen.sealed_at.is_some()) else {
@@ -610,19 +614,19 @@ impl Checker {
     }
 }
 
-/// True when nothing differs but what others may change without an event of this execution's own.
+/// True if only fields differ that other records may change without an event of this execution.
 pub(super) fn quietly_same(before: &Execution, after: &Execution) -> bool {
     let mut expected = before.clone();
     expected.updated_at = after.updated_at;
     expected.retire_at = after.retire_at;
     expected.start_by = after.start_by;
     (expected.children, expected.children_open) = (after.children, after.children_open);
-    // A child that was replayed is waited for again, from then on.
+    // A replayed child is waited for again from then on.
     expected.blocked_since = after.blocked_since;
     expected == *after
 }
 
-/// Part of a flow, or related to other executions.
+/// Whether it belongs to a flow or is related to other executions.
 pub(super) fn is_kin(seen: &Execution) -> bool {
     seen.flow_id.is_some() || seen.parent_id.is_some() || seen.children > 0
 }

@@ -1,4 +1,4 @@
-//! The store as bytes: every index entry has its reason in a record that was seen, and every record its entries.
+//! The store as bytes: every index entry has its reason in a known record, and every record has its entries.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use ff_script::generated::*;
 use super::shadow::needs_admission;
 use super::{Check, Checker, Violation, require};
 
-/// Scores of granted and active work lie above these.
+/// Lower bounds for the scores of granted and of active work.
 const GRANTED_FROM: i64 = 2_000_000_000_000_000;
 const ACTIVE_FROM: i64 = 4_000_000_000_000_000;
 
@@ -28,7 +28,7 @@ impl Checker {
         Ok(())
     }
 
-    /// Each execution stands in exactly one place of its lane, with the score its state gives it.
+    /// Each execution is in exactly one index of its lane, with the score of its state.
     fn check_places(&self, dump: &Dump, partition: u16) -> Check {
         let prefix = format!("ff:idx:{}:lane:", tag(partition));
         let mut found: BTreeMap<String, Vec<(&str, i64)>> = BTreeMap::new();
@@ -68,7 +68,7 @@ impl Checker {
         Ok(())
     }
 
-    /// One timer for what waits for a time, none for what does not.
+    /// An execution that waits for a time has one timer, and others have none.
     fn check_timers(&self, dump: &Dump, partition: u16) -> Check {
         let mut timers = members(dump, &format!("ff:idx:{}:timers", tag(partition)));
         for (id, shadow, seen) in self.live_in(partition) {
@@ -97,7 +97,7 @@ impl Checker {
             "{waiting} executions wait for answers to reports, {} timers",
             before - timers.len()
         );
-        // A key that has run out may have been swept or not.
+        // An expired key may or may not have been swept.
         let mut ends: Vec<i64> = self
             .keys
             .values()
@@ -134,7 +134,7 @@ impl Checker {
         Ok(())
     }
 
-    /// Records and the list of all of them.
+    /// Records match the list of all records.
     fn check_records(&self, dump: &Dump, partition: u16) -> Check {
         let expected: BTreeSet<String> = self.live_in(partition).map(|(id, ..)| id.to_string()).collect();
         let hidden = self.hidden.keys().filter(|id| self.partitions.of_execution(id) == partition);
@@ -152,7 +152,7 @@ impl Checker {
         self.hidden.keys().any(|hidden| hidden.to_string() == id)
     }
 
-    /// At the end of everything only what describes the installation may be left.
+    /// At the very end, only the description of the installation may be left.
     pub fn nothing_left(&self, dump: &Dump) -> Check {
         for (key, value) in dump {
             let known = key == "ff:config:partitions"
@@ -165,14 +165,14 @@ impl Checker {
         Ok(())
     }
 
-    /// Everything that must have ended by now and has not.
+    /// Executions that should have ended by now and have not.
     pub fn unfinished(&self, except: impl Fn(&Execution) -> bool) -> Option<(ExecutionId, &Execution)> {
         self.live()
             .find(|(_, _, seen)| seen.phase != LifecyclePhase::Terminal && !except(seen))
             .map(|(id, _, seen)| (*id, seen))
     }
 
-    /// The earliest time at which anything of these partitions wakes.
+    /// The earliest wake-up in these partitions.
     pub fn next_wake(&self) -> Option<i64> {
         let unfinished = self.live().filter(|(_, _, seen)| seen.phase != LifecyclePhase::Terminal);
         unfinished.filter_map(|(_, shadow, seen)| shadow.wake_at(seen)).min()

@@ -1,4 +1,4 @@
-//! Every event against the record before and after it: was it allowed, was it due, did it do what it says.
+//! Checks every event against the record before and after it: was it allowed, was it due, and is its effect right.
 
 use ff_core::types::ExecutionId;
 use ff_script::generated::*;
@@ -56,7 +56,7 @@ impl Checker {
         requires.sort();
         requires.dedup();
         let deadlines = [s.deadline_at, s.deadline_ms.map(|ms| now + ms), above];
-        // The time a member may wait for a worker begins when it could have one.
+        // The time limit to start begins when a worker could first have claimed the member.
         let start_by = s.start_within_ms.filter(|_| !blocked).map(|ms| step.now + ms);
         let budgets = self.attached(s, &after);
         require!(34, after.budgets == budgets, "{id} is to ask {:?}, attached were {budgets:?}", after.budgets);
@@ -107,7 +107,7 @@ impl Checker {
         Ok(())
     }
 
-    /// In a first-in-first-out lane the score is the age, moved by priority.
+    /// In a first-in-first-out lane the score is the age, shifted by priority.
     fn check_score(&self, step: &Step<'_>, id: ExecutionId, after: &Execution) -> Check {
         let Some(lane) = self.lanes.get(&(step.partition(), after.lane.clone())) else {
             return Err(Violation::new(
@@ -131,7 +131,7 @@ impl Checker {
 pub(super) fn settled(id: ExecutionId, after: &Execution, now: i64, delay: Option<i64>) -> Check {
     require!(9, after.phase == LifecyclePhase::Runnable, "{id} is {} instead of runnable", after.phase);
     require!(1, after.lease.is_none() && after.granted_until.is_none(), "{id} waits and yet has a lease or a grant");
-    // What it waits for comes first; its delay is looked at when it may run.
+    // A block comes first; the delay counts when the execution may run.
     let waits = match after.blocking_reason {
         Some(BlockingReason::WaitingForDependencies) => after.flow_id.is_some(),
         Some(BlockingReason::WaitingForChildren) => after.children_open > 0,
@@ -174,7 +174,7 @@ impl Judgement<'_> {
             require!(9, matches!(kind, "execution.replayed" | "execution.reopened"), "{kind} after {id} had ended");
         }
         shadow.check_waits(id, self.event, &before, after, now)?;
-        // In a stopped flow whatever lets go of its lease without an end is cancelled by its timer, at once.
+        // In a stopped flow, an execution that gives up its lease without an end is cancelled by its timer, at once.
         let lets_go = before.phase == LifecyclePhase::Active
             && !matches!(after.phase, LifecyclePhase::Active | LifecyclePhase::Terminal);
         let verdict = self.pass_on(shadow, &before, after);
@@ -231,11 +231,11 @@ impl Judgement<'_> {
         }
     }
 
-    /// What nothing may change, and bytes that must come out as they went in.
+    /// Fields that never change, and bytes that must be returned unchanged.
     fn frozen(&self, before: &Execution, after: &Execution) -> Check {
         let id = self.id;
         require!(13, before.input == after.input, "the input of {id} changed");
-        // What started need not start any more, what is replayed must again.
+        // After a start there is no time limit to start any more; after a replay there is one again.
         let restarts = after.phase == LifecyclePhase::Active || before.phase == LifecyclePhase::Terminal;
         let same = before.namespace == after.namespace
             && before.kind == after.kind
@@ -263,7 +263,7 @@ impl Judgement<'_> {
         Ok(())
     }
 
-    /// The call carries the current fence, in time.
+    /// The call has the current fence and is in time.
     pub(super) fn by_holder(&self, shadow: &Shadow, before: &Execution) -> Check {
         let id = self.id;
         let lease = shadow.lease.as_ref();
@@ -289,7 +289,7 @@ impl Judgement<'_> {
         Ok(())
     }
 
-    /// The lease is over and the attempt has one end.
+    /// The lease is over, and the attempt has exactly one end.
     pub(super) fn lease_over(
         &self,
         shadow: &mut Shadow,
@@ -324,7 +324,7 @@ impl Judgement<'_> {
         Ok(())
     }
 
-    /// Terminal, by the one routine.
+    /// Terminal, reached through the common routine.
     pub(super) fn over(
         &self,
         shadow: &mut Shadow,
@@ -444,7 +444,7 @@ impl Judgement<'_> {
         Ok(())
     }
 
-    /// The attempt is set aside: its lease is gone, it has not ended.
+    /// The attempt is suspended: it has no lease and no end.
     fn suspended(&self, shadow: &mut Shadow, before: &Execution, after: &Execution) -> Check {
         self.by_holder(shadow, before)?;
         let id = self.id;
@@ -480,14 +480,14 @@ impl Judgement<'_> {
         settled(id, after, self.step.now, None)
     }
 
-    /// Nothing but its waitpoints and signals changed.
+    /// Only its waitpoints and signals changed.
     fn goes_on(&self, before: &Execution, after: &Execution) -> Check {
         let same = before.phase == after.phase && before.lease == after.lease && before.attempts == after.attempts;
         require!(9, same, "{} moved {}", self.event.r#type, self.id);
         Ok(())
     }
 
-    /// The attempt that ran goes on, in this state.
+    /// The running attempt goes on, in this state.
     pub(super) fn same_attempt(&self, before: &Execution, after: &Execution, state: AttemptState) -> Check {
         let mut expected = before.attempts.clone();
         if let Some(last) = expected.last_mut() {
@@ -497,7 +497,7 @@ impl Judgement<'_> {
         Ok(())
     }
 
-    /// A wait ended by time, and by what its behavior says.
+    /// A wait timed out, with the effect of its behavior.
     fn waited_too_long(&self, before: &Execution, behavior: TimeoutBehavior) -> Check {
         let (id, now) = (self.id, self.step.now);
         let Some(wait) = &before.suspension else {
@@ -815,7 +815,7 @@ impl Judgement<'_> {
         self.still_runs(before, after, |lease| lease.yield_requested = true)
     }
 
-    /// The lease goes on with one more request on it.
+    /// The lease goes on with one more request for it.
     fn still_runs(&self, before: &Execution, after: &Execution, mark: impl FnOnce(&mut Lease)) -> Check {
         let mut expected = before.lease.clone();
         if let Some(lease) = &mut expected {
@@ -941,7 +941,7 @@ impl Judgement<'_> {
                 BlockingReason::WaitingForCapableWorker
             }
             Request::AddEdges(_) | Request::AddMembers(_) => {
-                // Whatever else it waits for can wait behind the edge; an operator's hold stays.
+                // Another block may wait behind the edge; an operator's hold stays.
                 let waits = before.blocking_reason.is_none_or(|reason| {
                     use BlockingReason::{WaitingForBudget, WaitingForCapableWorker, WaitingForQuota};
                     matches!(reason, WaitingForCapableWorker | WaitingForBudget | WaitingForQuota)
@@ -978,7 +978,7 @@ impl Judgement<'_> {
         settled(id, after, now, before.delay_until)
     }
 
-    /// A delay or a grant has run out.
+    /// A delay or a grant has ended.
     fn was_due(&self, before: &Execution) -> Check {
         let (id, now) = (self.id, self.step.now);
         let due = [before.delay_until, before.granted_until].into_iter().flatten().any(|at| at <= now);
@@ -1012,7 +1012,7 @@ impl Judgement<'_> {
         Ok(())
     }
 
-    /// Which of the claim's leases the execution has. An id that still holds another execution is passed over.
+    /// The claim's lease that the execution has. An id that still holds another execution is skipped.
     fn leased_as(&self, call: &ClaimExecutions, after: &Execution) -> Result<usize, Violation> {
         let id = self.id;
         let lease_id = after.lease.as_ref().map(|lease| lease.lease_id);
@@ -1028,7 +1028,7 @@ impl Judgement<'_> {
         Ok(at)
     }
 
-    /// How many events of this type the call emitted before this one.
+    /// Number of earlier events of this type in the call.
     fn rank(&self) -> usize {
         let earlier = self.step.events.iter().take_while(|event| !std::ptr::eq(*event, self.event));
         earlier.filter(|event| event.r#type == self.event.r#type).count()
@@ -1042,7 +1042,7 @@ impl Judgement<'_> {
     }
 }
 
-/// The id of an execution's grant after `count` others: its last four digits count on.
+/// The id of an execution's grant after `count` others: the number is added to its last four digits.
 fn numbered(id: Uuid, count: usize) -> Uuid {
     let number = id.as_u128();
     Uuid::from_u128((number & !0xffff) | ((number + count as u128) & 0xffff))

@@ -1,4 +1,4 @@
-//! What happens to executions because of others: members of flows, parents and children.
+//! What happens to executions because of other executions: members of flows, parents and children.
 
 use ff_core::types::ExecutionId;
 use ff_script::generated::*;
@@ -10,18 +10,18 @@ use super::{Check, Checker, Shadow, Step, Violation, require};
 use crate::request::Request;
 
 impl Checker {
-    /// True when the event is not what the call was about, but follows from it for a flow or a relative.
+    /// True if the event is not the subject of the call, but a consequence for its flow or a related execution.
     pub(super) fn is_consequence(&self, step: &Step<'_>, event: &Event) -> bool {
         let Some(id) = event.execution_id else {
             return event.flow_id.is_some();
         };
         let related = self.hidden.contains_key(&id) || self.seen(&id).is_none_or(is_kin);
         let timer = matches!(step.request, Request::FireDue(_));
-        // A timer of its own, or one of a relative's: which of them it was the event itself does not tell.
+        // Its own timer or that of a related execution; the event does not tell which.
         related && (timer || !step.request.targets().contains(&id))
     }
 
-    /// True when nothing of the execution's flow runs again.
+    /// True if no part of the execution's flow can run again.
     pub(super) fn is_final(&self, seen: &Execution) -> bool {
         let flow = self.book_of(seen).and_then(|book| book.seen.as_ref());
         flow.is_some_and(|flow| {
@@ -30,7 +30,7 @@ impl Checker {
         })
     }
 
-    /// True while others may ask what became of an ended execution.
+    /// True while another record may still need the outcome of an ended execution.
     pub(super) fn is_needed(&self, seen: &Execution) -> bool {
         if let Some(book) = self.book_of(seen) {
             return book.seen.as_ref().is_some_and(|flow| flow.finished_at.is_none());
@@ -39,12 +39,12 @@ impl Checker {
         parent.is_some_and(|parent| parent.phase != LifecyclePhase::Terminal)
     }
 
-    /// Children of an execution that have not ended, counted.
+    /// Number of children of an execution that have not ended.
     pub(super) fn open_children(&self, id: ExecutionId) -> usize {
         self.live().filter(|(.., seen)| seen.parent_id == Some(id) && seen.phase != LifecyclePhase::Terminal).count()
     }
 
-    /// A parent that goes on is told what became of its children.
+    /// A parent that goes on gets the outcomes of its children.
     pub(super) fn check_children_told(&self, task: &Task) -> Check {
         let id = task.execution_id;
         let Some(resume) = task.resume.as_ref().filter(|resume| resume.cause == ResumeCause::Children) else {
@@ -62,7 +62,7 @@ impl Checker {
         Ok(())
     }
 
-    /// The submission behind a member or a child that shows itself, and when it was made.
+    /// The submission and the creation time of a member or child that appears for the first time.
     pub(super) fn submission_of(&mut self, step: &Step<'_>, id: ExecutionId) -> Option<(Submission, i64)> {
         if let Some(hidden) = self.hidden.remove(&id) {
             return Some((hidden.submission, hidden.made_at));
@@ -76,7 +76,7 @@ impl Checker {
         }
     }
 
-    /// Several events of one execution in one call: something happened to it, and then something followed from what it did.
+    /// Several events of one execution in one call: first its own, then the consequences of their effects.
     pub(super) fn judge_chain(
         &mut self,
         step: &Step<'_>,
@@ -128,12 +128,12 @@ impl Checker {
 }
 
 impl Judgement<'_> {
-    /// The flow of the execution had been stopped when this happened.
+    /// Whether the flow of the execution had been stopped before.
     pub(super) fn in_stopped_flow(&self, before: &Execution) -> bool {
         before.flow_id.is_some_and(|flow_id| self.checker.stopped_before(flow_id, self.step, self.event))
     }
 
-    /// Nothing starts before its policy is satisfied, and nothing of a stopped flow starts.
+    /// Nothing starts before its policy is satisfied, and no member of a stopped flow starts.
     pub(super) fn may_start_in_flow(&self, before: &Execution) -> Check {
         let Some(book) = self.checker.book_of(before) else {
             return Ok(());
@@ -144,7 +144,7 @@ impl Judgement<'_> {
         Ok(())
     }
 
-    /// Its edges were counted and it can never run.
+    /// Its edges were counted, and it can never run.
     pub(super) fn skipped(&self, shadow: &mut Shadow, before: &Execution, after: &Execution) -> Check {
         let id = self.id;
         require!(20, before.phase == LifecyclePhase::Runnable, "{id} was skipped while {}", before.phase);
@@ -155,7 +155,7 @@ impl Judgement<'_> {
         self.over(shadow, before, after, Outcome::Skipped, End::Other, &[])
     }
 
-    /// What it was skipped for runs again.
+    /// The member it was skipped for runs again.
     pub(super) fn reopened(&self, shadow: &mut Shadow, before: &Execution, after: &Execution) -> Check {
         let id = self.id;
         let fits = before.outcome == Some(Outcome::Skipped)
@@ -170,7 +170,7 @@ impl Judgement<'_> {
         Ok(())
     }
 
-    /// The attempt is set aside until the children have ended.
+    /// The attempt waits until the children have ended.
     pub(super) fn waiting(&self, shadow: &mut Shadow, before: &Execution, after: &Execution) -> Check {
         self.by_holder(shadow, before)?;
         let (id, now) = (self.id, self.step.now);
@@ -200,7 +200,7 @@ impl Judgement<'_> {
             before.blocking_reason == Some(BlockingReason::WaitingForChildren) && after.continues,
             "{id} did not wait for children"
         );
-        // This call's ends count: what was seen of the children is from before it.
+        // The ends in this call count too: the known state of the children is older.
         let ends = |child: &ExecutionId| {
             self.step.events.iter().any(|e| e.execution_id == Some(*child) && outcome_of(&e.r#type).is_some())
         };
@@ -212,7 +212,7 @@ impl Judgement<'_> {
         settled(id, after, self.step.now, before.delay_until)
     }
 
-    /// A member whose edges let it run now.
+    /// A member whose edges now let it run.
     pub(super) fn satisfied(&self, shadow: &mut Shadow, before: &Execution, after: &Execution) -> Check {
         let id = self.id;
         let Some(book) = self.checker.book_of(before) else {
@@ -227,7 +227,7 @@ impl Judgement<'_> {
         settled(id, after, self.step.now, before.delay_until)
     }
 
-    /// Cancelled for another's sake; answers whether it was.
+    /// Cancelled because of another execution. Returns whether it was.
     pub(super) fn cancelled_for(&self, before: &Execution) -> Result<bool, Violation> {
         let id = self.id;
         let holds = match self.event.data.get("cause").and_then(EventValue::as_str).unwrap_or("") {

@@ -1,4 +1,5 @@
-//! Where quotas and budgets meet executions: what is asked for a start, what a report does, whose holds are whose.
+//! The connection between executions and quotas and budgets: requests before a start, the effects of reports, and whose
+//! holds exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,15 +18,15 @@ use super::{Check, Checker, Shadow, Step, Violation, require};
 use crate::request::{Outcome as CallOutcome, Reply, Request};
 use crate::store::Store;
 
-/// What an execution reported, as far as the checker knows.
+/// The reports of an execution, as far as the checker knows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Usage {
     /// The sequence of the last report.
     last: i64,
     pending: BTreeMap<i64, Note>,
-    /// Accepted and refused, by attempt, budget and dimension.
+    /// Accepted and refused amounts, by attempt, budget and dimension.
     ledger: BTreeMap<(i64, BudgetId, String), (i64, i64)>,
-    /// The report that set the latest lease aside: that much has to be free before it goes on.
+    /// The report that suspended the latest lease. This amount must be free before the attempt goes on.
     pub refused: Option<Note>,
 }
 
@@ -81,7 +82,7 @@ impl Checker {
         if step.outcome.committed() && !reads { self.check_limits(store, now) } else { Ok(()) }
     }
 
-    /// Everything quotas and budgets say about themselves against what was counted.
+    /// Compares the state of all quotas and budgets with the counts.
     pub fn check_limits(&self, store: &Store, now: i64) -> Check {
         for id in self.budgets.ids() {
             self.budgets.check(id, store.budget(id)?.as_ref(), now)?;
@@ -94,7 +95,7 @@ impl Checker {
         Ok(())
     }
 
-    /// What calls about reports and reservations must answer.
+    /// The expected replies to reports and reservations.
     pub(super) fn usage_verdict(&self, step: &Step<'_>) -> Option<Verdict> {
         let now = step.now;
         Some(match step.request {
@@ -112,7 +113,7 @@ impl Checker {
                 let shadow = self.executions.get(&call.execution_id).filter(|shadow| shadow.seen.is_some());
                 let Some(shadow) = shadow else { return Some(Refuse("execution_not_found")) };
                 let Some(note) = shadow.usage.pending.get(&call.sequence) else { return Some(Quiet("Already")) };
-                // A later lease has not spent this.
+                // A later lease did not report this.
                 let lease = shadow.seen.as_ref().and_then(|seen| seen.lease.as_ref());
                 let ends = call.breach.as_ref().filter(|_| lease.is_some_and(|lease| lease.lease_id == note.lease_id));
                 match ends.map(|breach| breach.action) {
@@ -127,7 +128,7 @@ impl Checker {
         })
     }
 
-    /// The contents of answers about usage and grants.
+    /// Checks the content of replies about usage and grants.
     pub(super) fn check_limits_reply(&self, step: &Step<'_>, reply: &Reply) -> Check {
         match (step.request, reply) {
             (Request::IssueGrants(_), Reply::IssueGrants(IssueGrantsReply::Granted { grants, .. })) => {
@@ -143,7 +144,7 @@ impl Checker {
         }
     }
 
-    /// What was attached at submission is what is asked for; only what was kept inside need not be asked again.
+    /// A grant requests everything named at submission, except what the execution still holds.
     fn check_grant(&self, grant: &Grant) -> Check {
         let id = grant.execution_id;
         let Some(shadow) = self.executions.get(&id) else { return Ok(()) };
@@ -179,7 +180,7 @@ impl Checker {
         Ok(())
     }
 
-    /// Notes what was reported and answered, after the call was judged.
+    /// Records reports and their replies, after the call was checked.
     pub(super) fn note_usage(&mut self, step: &Step<'_>, verdicts: &[(Option<ExecutionId>, Verdict)]) {
         if !step.outcome.committed() {
             return;
@@ -226,7 +227,7 @@ impl Checker {
         }
     }
 
-    /// What an execution shares with its flow or parent comes on top of its own.
+    /// The budgets shared with its flow or parent are added to its own.
     pub(super) fn attached(&self, submission: &Submission, after: &Execution) -> Vec<BudgetRef> {
         let mut budgets = submission.budgets.clone().unwrap_or_default();
         let shared = match (self.book_of(after), after.parent_id.and_then(|parent| self.seen(&parent))) {
@@ -241,7 +242,7 @@ impl Checker {
         budgets
     }
 
-    /// Whoever is inside a quota or holds against a budget runs, is about to, or was set aside and keeps it.
+    /// Every holder of a quota or budget runs, is about to run, or was suspended with its holds.
     pub fn check_holders(&self) -> Check {
         let lives = |who: &str, keeps: bool| {
             let seen = who.get(..36).and_then(|id| id.parse().ok()).and_then(|id: ExecutionId| self.seen(&id));
@@ -264,7 +265,7 @@ impl Checker {
         Ok(())
     }
 
-    /// Whoever runs is inside every quota it names and holds against every budget.
+    /// Every running execution is in each quota it names, and holds something of each budget.
     pub fn check_admitted(&self) -> Check {
         for (id, _, seen) in self.live().filter(|(.., seen)| seen.phase == LifecyclePhase::Active) {
             for quota in &seen.quotas {
@@ -281,21 +282,21 @@ impl Checker {
         Ok(())
     }
 
-    /// True when something the execution names is gone: it is never admitted again.
+    /// True if a quota or budget it names was deleted: it is never admitted again.
     pub fn is_hopeless(&self, seen: &Execution) -> bool {
         let quota = |quota: &QuotaRef| !self.quotas.exists(QuotaPolicyId::from_uuid(quota.quota_id));
         let budget = |budget: &BudgetRef| !self.budgets.exists(BudgetId::from_uuid(budget.budget_id));
         seen.quotas.iter().any(quota) || seen.budgets.iter().any(budget)
     }
 
-    /// Partitions in which a report waits for its answer, and a timer for it.
+    /// Partitions with a report that waits for its budget, and so with a timer for it.
     pub(super) fn awaits_answers(&self, partition: u16) -> bool {
         self.live_in(partition).any(|(_, shadow, _)| shadow.usage.is_pending())
     }
 }
 
 impl Shadow {
-    /// Its budgets with what each has to admit.
+    /// Its budgets, with the amounts to admit.
     fn asks(&self) -> Vec<BudgetRef> {
         let mut budgets = self.seen.as_ref().map(|seen| seen.budgets.clone()).unwrap_or_default();
         let lease_id = self.lease.as_ref().map(|lease| lease.fence.lease_id);
@@ -313,7 +314,7 @@ impl Shadow {
     }
 }
 
-/// Those of a call's candidates that are inside their quota now.
+/// The candidates of a call that are now in their quota.
 fn entered(step: &Step<'_>, store: &Store) -> Result<BTreeSet<String>, Violation> {
     let Request::AdmitQuota(call) = step.request else { return Ok(BTreeSet::new()) };
     let sets: BTreeSet<String> = call.candidates.iter().map(|c| set_of(call.quota_id, &c.key)).collect();
@@ -326,7 +327,7 @@ fn entered(step: &Step<'_>, store: &Store) -> Result<BTreeSet<String>, Violation
 }
 
 impl Judgement<'_> {
-    /// What starts was admitted by everything it names, under the grant that started it.
+    /// A starting execution was admitted by everything it names, under the grant that started it.
     pub(super) fn admitted(&self, before: &Execution, grant_id: Uuid) -> Check {
         let id = self.id;
         for quota in &before.quotas {
@@ -348,7 +349,7 @@ impl Judgement<'_> {
         Ok(())
     }
 
-    /// A hard limit ended the lease: the attempt is set aside, or over.
+    /// A hard limit ended the lease: the attempt is suspended or over.
     pub(super) fn parked(
         &self,
         shadow: &mut Shadow,
@@ -380,7 +381,7 @@ impl Judgement<'_> {
         self.lease_over(shadow, before, after, End::Breach, &[AttemptState::Interrupted])
     }
 
-    /// What waited for a budget goes on because that budget had room since it was refused.
+    /// An execution that waited for a budget goes on because the budget had room after the refusal.
     pub(super) fn had_room(&self, before: &Execution, call: &UnblockBudget) -> Check {
         let id = self.id;
         let detail = before.blocking_detail.clone().unwrap_or_default();

@@ -1,7 +1,8 @@
-//! The history checker: follows every call, and knows what it may have changed and what it must have answered.
+//! The history checker: for every call it knows the allowed changes and the expected reply.
 //!
-//! For each call it works out the answer from what it has seen so far ([`verdict`]), holds every event against the state before and
-//! after ([`judge`]), and requires everything else to be as it was. Now and then it reads the whole store ([`indexes`]).
+//! For each call it derives the expected reply from the history ([`verdict`]). It checks every event against the state
+//! before and after ([`judge`]), and requires that nothing else changed. From time to time it reads the whole store
+//! ([`indexes`]).
 
 mod budgets;
 mod ears;
@@ -37,12 +38,12 @@ use shadow::{Key, diff};
 pub(crate) use shadow::{Shadow, eligible};
 use webhooks::Deliveries;
 
-/// An invariant that did not hold, by its number in ARCHITECTURE.md.
+/// A broken invariant, by its number in ARCHITECTURE.md.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     /// The invariant's number; 0 for liveness.
     pub invariant: u32,
-    /// What was seen.
+    /// The observation.
     pub detail: String,
 }
 
@@ -62,7 +63,7 @@ impl std::error::Error for Violation {}
 
 pub(crate) type Check = Result<(), Violation>;
 
-/// Requires something of the history; otherwise the invariant with this number is broken.
+/// Requires a condition; otherwise the invariant with this number is broken.
 macro_rules! require {
     ($invariant:expr, $holds:expr, $($text:tt)+) => {
         if !$holds {
@@ -72,7 +73,7 @@ macro_rules! require {
 }
 pub(crate) use require;
 
-/// One call and everything it showed.
+/// One call with all its visible effects.
 pub(crate) struct Step<'a> {
     pub now: i64,
     pub route: Route,
@@ -98,19 +99,19 @@ pub(crate) struct Checker {
     keys: BTreeMap<String, Key>,
     /// Each partition's copies of lanes.
     lanes: BTreeMap<(u16, String), LaneEntry>,
-    /// Lanes of a partition that were ever given work with preferences.
+    /// Lanes of a partition that have ever had work with preferences.
     preferring: BTreeSet<(u16, String)>,
     /// When each registered worker's registration ends.
     workers: BTreeMap<String, i64>,
     cursors: BTreeMap<Route, String>,
     pub flows: BTreeMap<FlowId, Book>,
-    /// Members nobody sees yet.
+    /// Members that are still hidden.
     hidden: BTreeMap<ExecutionId, Hidden>,
     pub budgets: Accounts,
     pub quotas: Policies,
     deliveries: Deliveries,
     ears: Ears,
-    /// When the last call happened, and the latest time of any call.
+    /// The time of the last call, and the latest time of any call.
     now: i64,
     latest: i64,
 }
@@ -136,7 +137,7 @@ impl Checker {
         }
     }
 
-    /// The events of a partition that were not there after the last call to it.
+    /// The events of a partition since the last call to it.
     pub fn new_events(&mut self, store: &Store, route: Route) -> Result<Vec<Event>, Violation> {
         let events = store.events(route, self.cursors.get(&route).map(String::as_str))?;
         if let Some(last) = events.last() {
@@ -158,7 +159,7 @@ impl Checker {
         self.executions.get(id)?.seen.as_ref()
     }
 
-    /// Looks at one call: its answer, its events, and what it left in the records it names.
+    /// Checks one call: its reply, its events, and the records it names.
     pub fn observe(&mut self, step: &Step<'_>, store: &Store) -> Check {
         self.now = step.now;
         self.latest = self.latest.max(step.now);
@@ -206,7 +207,7 @@ impl Checker {
             };
             quiet.remove(&id);
             let all: Vec<&Event> = step.events.iter().filter(|e| e.execution_id == Some(id)).collect();
-            // Several are judged together, when the first of them is met.
+            // Several events are checked together, at the first of them.
             if !std::ptr::eq(all[0], event) {
                 continue;
             }
@@ -229,7 +230,7 @@ impl Checker {
         self.listen(step)
     }
 
-    /// After the host came back: everything answered before is still there, to the letter.
+    /// After the host was opened again: everything acknowledged before is unchanged.
     pub fn survived(&self, store: &Store) -> Check {
         for (id, shadow) in &self.executions {
             let found = store.describe(*id)?;
@@ -243,7 +244,7 @@ impl Checker {
         self.check_limits(store, self.now)
     }
 
-    /// True when a clock that is behind by this much leaves no doubt about which keys are still known.
+    /// True if a clock that is this far behind does not affect which keys are still valid.
     pub fn may_go_back(&self, back_ms: i64) -> bool {
         self.keys.values().all(|key| key.until_ms > self.now || key.until_ms <= self.now - back_ms)
     }
@@ -260,7 +261,7 @@ impl Checker {
         }
     }
 
-    /// When a round of timers says that nothing more is due, nothing is.
+    /// If a firing reports that nothing more is due, nothing may be due.
     fn check_fired(&mut self, step: &Step<'_>) -> Check {
         let Outcome::Reply(Reply::FireDue(FireDueReply::Fired { count, more, next_at, stuck, .. })) = step.outcome
         else {
@@ -281,9 +282,9 @@ impl Checker {
             let ends = self.keys.values().filter(|key| key.partition == partition).map(|key| key.until_ms);
             let flows = self.flow_wakes(partition).map(|(at, _)| at);
             let expected = wakes.chain(ends).chain(flows).min();
-            // What is owed is due since it is owed, which may lie ahead of a clock that went back.
+            // A debt is due from its creation, which may be later than a clock that was set back.
             let debt = next_at.is_some_and(|at| at <= self.latest && expected.is_none_or(|expected| at < expected));
-            // So is a report that waits for its answer: it is looked at again before long.
+            // A report that waits for its budget is also checked again soon.
             let sooner = next_at.is_some_and(|at| expected.is_none_or(|expected| at < expected));
             let debt = debt || (sooner && self.awaits_answers(partition));
             require!(11, *next_at == expected || debt, "the next timer is said to be {next_at:?}, it is {expected:?}");
@@ -352,7 +353,7 @@ impl Checker {
         Ok(())
     }
 
-    /// The whole store: every index against what was seen, and the library's own findings.
+    /// The whole store: every index against the history, and the findings of the library.
     pub fn deep(&self, store: &Store) -> Check {
         if let Some(finding) = store.fsck()?.first() {
             return Err(Violation::new(

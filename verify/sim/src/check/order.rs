@@ -1,4 +1,5 @@
-//! Who a claim or a grant may take: what the worker covers, the best first, and never what is promised elsewhere.
+//! What a claim or a grant may take: work that the worker covers, best first, and never work reserved for another
+//! worker.
 
 use ff_core::types::ExecutionId;
 use ff_script::generated::*;
@@ -8,7 +9,7 @@ use super::{Check, Checker, Shadow, Step, require};
 use crate::request::{Outcome, Reply, Request};
 
 impl Checker {
-    /// Looks at the state before a call that chooses.
+    /// Checks the state before a call that chooses work.
     pub(super) fn check_order(&self, step: &Step<'_>) -> Check {
         let (lane, capabilities, max, admission) = match step.request {
             Request::ClaimExecutions(c) => (&c.lane, &c.capabilities, c.max.min(self.unused_leases(step, c)), false),
@@ -29,12 +30,12 @@ impl Checker {
             "lane {lane} does not start anything, {} taken",
             taken(step).count()
         );
-        // Without an answer nobody knows whether a request of the past was repeated; what it took is judged all the same.
+        // Without a reply it is unknown whether an old request was repeated. The work it took is checked anyway.
         if !starts || !matches!(step.outcome, Outcome::Reply(_)) {
             return Ok(());
         }
 
-        // A member of a stopped flow that is met on the way is cancelled, and that may mean something for others.
+        // A claim cancels a member of a stopped flow that it meets, with possible consequences for other executions.
         let taken: Vec<ExecutionId> = taken(step).filter_map(|event| event.execution_id).collect();
         require!(1, taken.len() as i64 <= max, "{} taken, {max} asked for", taken.len());
         let candidates: Vec<(&ExecutionId, &Shadow, &Execution)> = self
@@ -57,7 +58,7 @@ impl Checker {
         let prefers = !capabilities.is_empty() && self.preferring.contains(&(step.partition(), lane.clone()));
         for id in &taken {
             let Some((_, _, chosen)) = candidates.iter().find(|(candidate, ..)| *candidate == id) else {
-                // The judge says what is wrong with it.
+                // The judge reports the error.
                 continue;
             };
             for (other, _, waiting) in &left {
@@ -76,8 +77,8 @@ impl Checker {
         Ok(())
     }
 
-    /// How many of a claim's lease ids hold no execution yet. A late copy of a claim may name one whose lease has expired and
-    /// has not been taken back: it can start nothing under that id.
+    /// The number of a claim's lease ids that hold no execution yet. A late copy of a claim may name a lease that has
+    /// expired but was not taken back yet. It can start nothing under that id.
     fn unused_leases(&self, step: &Step<'_>, call: &ClaimExecutions) -> i64 {
         let used = self
             .live_in(step.partition())
@@ -88,7 +89,7 @@ impl Checker {
         (call.lease_ids.len() - used) as i64
     }
 
-    /// True when the reply repeats what the same request got before.
+    /// True if the reply repeats what the same request got before.
     fn answers_again(&self, step: &Step<'_>, reply: &Reply) -> Result<bool, super::Violation> {
         match (step.request, reply) {
             (Request::ClaimExecutions(call), Reply::ClaimExecutions(reply)) => {
@@ -161,7 +162,7 @@ impl Checker {
         }
     }
 
-    /// What the worker is told about its task is what was submitted.
+    /// The task of the worker contains what was submitted.
     fn check_task(&self, task: &Task) -> Check {
         let Some(shadow) = self.executions.get(&task.execution_id) else {
             return Ok(());
@@ -221,7 +222,7 @@ impl Checker {
     }
 }
 
-/// The events of what a claim or a round of grants took.
+/// The events of the work that a claim or a round of grants took.
 fn taken<'a>(step: &Step<'a>) -> impl Iterator<Item = &'a Event> + use<'a> {
     step.events.iter().filter(|event| matches!(event.r#type.as_str(), "execution.started" | "execution.granted"))
 }

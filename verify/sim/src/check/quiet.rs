@@ -1,4 +1,4 @@
-//! What a call may leave in a record without an event: a lease that ends later, progress, the mark of a waiter.
+//! The changes that a call may make to a record without an event: a longer lease, progress, the mark of a waiter.
 
 use ff_core::types::ExecutionId;
 use ff_script::generated::*;
@@ -9,7 +9,7 @@ use super::{Check, Checker, Step, require};
 use crate::request::Request;
 
 impl Checker {
-    /// The call named this execution and emitted nothing for it.
+    /// The call named this execution and emitted no event for it.
     pub(super) fn stay_quiet(&mut self, step: &Step<'_>, id: ExecutionId, after: Option<Execution>) -> Check {
         let mut expected = self.seen(&id).cloned();
         let mut renewed = None;
@@ -34,7 +34,7 @@ impl Checker {
                         expected.updated_at = step.now;
                     }
                 }
-                // What it says is judged with the ledger.
+                // Its content is checked with the ledger.
                 Request::NoteUsage(_) | Request::SettleUsage(_) => {
                     expected.usage = after.as_ref().and_then(|after| after.usage.clone());
                 }
@@ -54,7 +54,7 @@ impl Checker {
             expected.updated_at = step.now;
             expected.lease.as_mut().expect("it is active").expires_at = step.now + lease.ttl_ms;
         }
-        // Others may have changed what only they count.
+        // Other calls may have changed fields that count other executions.
         let related = match (&expected, &after) {
             (Some(expected), Some(after)) => is_kin(after) && quietly_same(expected, after),
             _ => false,

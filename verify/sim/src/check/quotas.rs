@@ -1,4 +1,4 @@
-//! Quotas as plain logs: who started when, who is inside, what weighs how much.
+//! Quotas as plain logs: the starts and their times, the holders, the weights.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,15 +13,15 @@ use crate::request::{Outcome, Reply, Request};
 /// One key of a quota.
 #[derive(Clone, Debug, Default)]
 struct Line {
-    /// Everyone inside: execution and holder.
+    /// All holders: execution and holder.
     inside: Vec<String>,
     /// Every start that was not given back.
     starts: Vec<(String, i64)>,
-    /// From when on a smooth rate lets the next one start.
+    /// The time at which a smooth rate allows the next start.
     free_at: i64,
     weights: Vec<(String, i64, i64)>,
     throttled_until: i64,
-    /// Everyone that was ever refused.
+    /// Every holder that was ever refused.
     refused: BTreeSet<String>,
     /// The latest grant under which each execution was refused.
     asked: BTreeMap<ExecutionId, i64>,
@@ -41,17 +41,17 @@ pub(crate) struct Policies {
     all: BTreeMap<QuotaPolicyId, Policy>,
 }
 
-/// A part in the way, with what is used of it and its limit.
+/// A part that refuses, with its used amount and its limit.
 type Wall = (QuotaPart, i64, i64);
 
-/// What a candidate is told: the set it keeps, or the part in the way.
+/// The result for a candidate: the set it keeps, or the part that refuses.
 type Asked = Result<Option<String>, Option<Wall>>;
 
 #[derive(Debug, PartialEq, Eq)]
 enum Answer {
     Refused(&'static str),
     Done,
-    /// Of each candidate: admitted, or the part in the way with what is used of it. Nothing at all for a grant that ran out.
+    /// For each candidate: admitted, or the refusing part with its used amount. Empty for a grant that expired.
     Asked(Vec<Asked>),
     Settled(i64),
     Gone,
@@ -60,12 +60,12 @@ enum Answer {
     Put(&'static str),
 }
 
-/// The digest under which a key is kept.
+/// The digest of a key.
 pub(crate) fn digest(key: &str) -> String {
     Sha1::digest(key).iter().take(10).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The set of who is inside under a key.
+/// The holder set of a key.
 pub(crate) fn set_of(quota_id: impl ToString, key: &str) -> String {
     format!("quota:{}:{}", quota_id.to_string(), digest(key))
 }
@@ -79,7 +79,7 @@ impl Line {
         self.weights.iter().filter(|(_, at, _)| *at > now - weighted.window_ms).map(|(.., weight)| weight).sum()
     }
 
-    /// The first part that does not let so much more pass.
+    /// The first part that refuses this weight.
     fn refusal(&self, quota: &Quota, weight: i64, now: i64) -> Option<Wall> {
         if self.throttled_until > now {
             return Some((QuotaPart::Throttle, 0, 0));
@@ -125,7 +125,7 @@ impl Line {
         let Some(quota) = quota.filter(|_| unused) else { return };
         if let Some(at) = self.starts.iter().position(|(other, _)| other == who) {
             let (_, started) = self.starts.remove(at);
-            // Only the last start can be undone: those after it were spaced from each other.
+            // Only the last start can be undone, because the spacing of later starts depends on it.
             if let Some(rate) = quota.rate.as_ref().filter(|rate| rate.mode == RateMode::Smooth)
                 && self.free_at == started + spacing(rate)
             {
@@ -136,7 +136,7 @@ impl Line {
     }
 }
 
-/// How far apart the starts of a smooth rate are.
+/// The distance between the starts of a smooth rate.
 fn spacing(rate: &QuotaRate) -> i64 {
     (rate.window_ms + rate.limit - 1) / rate.limit
 }
@@ -150,7 +150,7 @@ impl Policies {
         const UNKNOWN: Answer = Answer::Refused("quota_not_found");
         match request {
             Request::PutQuota(call) => self.put(call),
-            // Deleted before: once more is no mistake.
+            // Deleted before: a repeated delete is fine.
             Request::DeleteQuota(call) => match self.all.get_mut(&call.quota_id) {
                 Some(policy) => {
                     policy.deleted = true;
@@ -193,7 +193,7 @@ impl Policies {
             Request::ThrottleQuota(call) => {
                 let Some(policy) = self.live(call.quota_id) else { return UNKNOWN };
                 let line = policy.lines.entry(call.key.clone()).or_default();
-                // A time that has passed changes nothing; 0 ends it.
+                // A time in the past changes nothing; 0 ends the throttle.
                 line.throttled_until = if call.until == 0 { 0 } else { line.throttled_until.max(call.until) };
                 if line.throttled_until <= now {
                     return Answer::Cleared;
@@ -224,7 +224,7 @@ impl Policies {
         Answer::Put("Replaced")
     }
 
-    /// Looks at one call to a partition of quotas; `entered` names those of its candidates that are inside afterwards.
+    /// Checks one call to a partition of quotas; `entered` names the candidates that are holders afterwards.
     pub fn observe(&mut self, request: &Request, outcome: &Outcome, now: i64, entered: &BTreeSet<String>) -> Check {
         let mut after = self.clone();
         let found = match outcome {
@@ -258,7 +258,7 @@ impl Policies {
         Ok(())
     }
 
-    /// Compares the state of a key with what was counted.
+    /// Compares the state of a key with the counts.
     pub fn check(&self, id: QuotaPolicyId, key: &str, state: &QuotaKeyState, now: i64) -> Check {
         let Some(policy) = self.all.get(&id) else { return Ok(()) };
         let empty = Line::default();
@@ -296,7 +296,7 @@ impl Policies {
         live.flat_map(|(id, policy)| policy.lines.keys().map(|key| (*id, key.clone()))).collect()
     }
 
-    /// Everyone inside, of every quota: the set and the holder.
+    /// All holders of all quotas, with their sets.
     pub fn inside(&self) -> impl Iterator<Item = (QuotaPolicyId, &str, &str)> {
         self.all.iter().flat_map(|(id, policy)| {
             policy
@@ -306,7 +306,7 @@ impl Policies {
         })
     }
 
-    /// True when the execution is inside under the key, as this holder when one is named.
+    /// True if the execution is a holder under the key; if a holder is given, only as that one.
     pub fn is_inside(
         &self,
         id: QuotaPolicyId,
@@ -347,13 +347,14 @@ impl Policy {
         if c.expires_at <= now {
             return Err(None);
         }
-        // Its execution asked under a later grant: as long as it stands in line for that, an earlier one decides nothing.
+        // Its execution asked under a later grant. While it waits in line for that one, an earlier grant decides
+        // nothing.
         let earlier = line.asked.get(&c.execution_id).is_some_and(|number| c.number < *number);
         if earlier && said == Some(&Err(None)) {
             return Err(None);
         }
         let wall = line.refusal(&self.quota, c.weight, now).or_else(|| {
-            // Others were called into the room or stand before it: only who was refused can.
+            // Other executions were called or are before it in line. Only refused executions can be.
             let others = line.refused.iter().any(|other| !other.starts_with(&c.execution_id.to_string()));
             let line_said = matches!(said, Some(Err(Some((QuotaPart::Line, ..)))));
             let unheard = said.is_none() && !enters && !line.refused.contains(&who);
@@ -366,7 +367,7 @@ impl Policy {
                 *number = c.number.max(*number);
                 Err(Some(wall))
             }
-            // Asked again under a grant that was refused: as long as its execution stands in line, it stays there.
+            // Asked again under a refused grant: while its execution waits in line, it stays there.
             None if line.refused.contains(&who) && !enters => Err(None),
             None => {
                 line.enter(&self.quota, who, c.weight, now);

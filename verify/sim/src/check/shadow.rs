@@ -1,4 +1,4 @@
-//! What the checker remembers about one execution, beyond what the store says about it.
+//! What the checker knows about one execution beyond the store's description.
 
 use ff_core::types::ExecutionId;
 use ff_script::generated::*;
@@ -8,7 +8,7 @@ use super::flows::is_kin;
 use super::limits::Usage;
 use super::waits::Ledger;
 
-/// An idempotency key and what it stands for.
+/// An idempotency key and its execution.
 pub(crate) struct Key {
     pub partition: u16,
     pub execution_id: ExecutionId,
@@ -29,9 +29,9 @@ pub(crate) enum End {
     WaitChildren,
     Expired,
     Revoked,
-    /// By the answer to a report of what it used.
+    /// By the reply to a report of its usage.
     Breach,
-    /// By a person, a deadline or a timeout: no operation of the worker.
+    /// By an operator, a deadline or a timeout: not by a call of the worker.
     Other,
 }
 
@@ -42,13 +42,13 @@ pub(crate) struct LastLease {
     pub instance: String,
     pub ttl_ms: i64,
     pub renewals: i64,
-    /// Absent while it lives.
+    /// `None` while it lives.
     pub ended: Option<End>,
 }
 
 pub(crate) struct Shadow {
     pub submission: Submission,
-    /// As last described; absent once it was retired.
+    /// The last description; `None` once it was retired.
     pub seen: Option<Execution>,
     /// The highest epoch so far.
     pub epoch: i64,
@@ -56,16 +56,16 @@ pub(crate) struct Shadow {
     pub attempts: i64,
     /// Failed attempts since the last replay.
     pub failures: i64,
-    /// Why the next attempt will be made, when it is not the first.
+    /// Why the next attempt starts, unless it is the first.
     pub next: Option<AttemptType>,
     /// Whether an attempt started since the last replay.
     pub started: bool,
     pub lease: Option<LastLease>,
     pub cancel_by: Option<i64>,
     pub grant: Option<(Uuid, String)>,
-    /// Every grant id it ever had.
+    /// Every grant id of the execution so far.
     pub granted: Vec<Uuid>,
-    /// Its flow was stopped: it does not start any more.
+    /// Its flow was stopped, so it does not start any more.
     pub stopped: bool,
     pub waits: Ledger,
     pub usage: Usage,
@@ -91,16 +91,17 @@ impl Shadow {
         }
     }
 
-    /// When the execution next needs attention; worked out here independently of the library.
+    /// When the execution next needs a timer, computed independently of the library.
     pub fn wake_at(&self, seen: &Execution) -> Option<i64> {
         let mut times = vec![seen.deadline_at];
-        // An attempt that waits keeps the cancel it was asked for.
+        // A waiting attempt keeps the cancel that was requested.
         if seen.phase != LifecyclePhase::Terminal {
             times.push(self.cancel_by);
             times.push(seen.waitpoints.iter().filter_map(|open| open.expires_at).min());
         }
         match seen.phase {
-            // A member is kept while its flow runs, a child while its parent does; when they end is checked elsewhere.
+            // A member is kept while its flow runs, a child while its parent does. Their retention is checked
+            // elsewhere.
             LifecyclePhase::Terminal if is_kin(seen) => return seen.retire_at,
             LifecyclePhase::Terminal => return seen.ended_at.map(|at| at + seen.retention_ms),
             LifecyclePhase::Active => {
@@ -121,7 +122,7 @@ impl Shadow {
         times.into_iter().flatten().min()
     }
 
-    /// True when nothing forbids a start now.
+    /// True if nothing forbids a start now.
     pub fn may_start(&self, seen: &Execution, now: i64) -> bool {
         !self.stopped
             && seen.deadline_at.is_none_or(|at| now < at)
@@ -129,7 +130,7 @@ impl Shadow {
             && (self.started || seen.start_by.is_none_or(|at| now < at))
     }
 
-    /// Leases lost in a row before this one.
+    /// Number of leases lost in a row before this one.
     pub fn lost_in_a_row(&self, seen: &Execution) -> i64 {
         if self.lease.as_ref().is_some_and(|lease| lease.renewals >= 3) { 0 } else { seen.reclaim_count }
     }
@@ -144,7 +145,7 @@ impl Shadow {
     }
 }
 
-/// Eligible: in a queue, neither held back nor promised to anyone.
+/// Eligible: in a queue, not blocked and not granted.
 pub(crate) fn eligible(seen: &Execution) -> bool {
     seen.phase == LifecyclePhase::Runnable
         && seen.blocking_reason.is_none()

@@ -1,4 +1,4 @@
-//! What a call must answer, worked out from what was seen before it.
+//! The expected reply of a call, derived from the history before it.
 
 use std::collections::BTreeSet;
 
@@ -9,21 +9,21 @@ use super::shadow::{End, covered, eligible};
 use super::{Check, Checker, Shadow, Step, Violation, require};
 use crate::request::{Outcome, Reply, Request};
 
-/// The answer to one item of a call.
+/// The expected reply for one item of a call.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Refused with this code.
+    /// It fails with this code.
     Refuse(&'static str),
-    /// Answered with this variant, nothing emitted.
+    /// It returns this variant and emits nothing.
     Quiet(&'static str),
-    /// Answered with this variant, one event of one of these types.
+    /// It returns this variant and emits one event of one of these types.
     Event(&'static str, &'static [&'static str]),
-    /// Does many things or nothing: judged event by event.
+    /// Any number of effects, which are checked event by event.
     Many,
 }
 use Verdict::{Event as Emit, Many, Quiet, Refuse};
 
-/// Where a fence stands.
+/// The state of a fence.
 pub(super) enum Standing<'a> {
     Current,
     Ended(&'a End),
@@ -31,10 +31,10 @@ pub(super) enum Standing<'a> {
 }
 
 impl Checker {
-    /// Compares answer and number of events with what was seen before.
+    /// Compares the reply and the number of events with the history before it.
     pub(super) fn check_answer(&self, step: &Step<'_>, verdicts: &[(Option<ExecutionId>, Verdict)]) -> Check {
         self.check_variant(step, verdicts)?;
-        // What follows from the call for others is judged event by event.
+        // Consequences of the call for other executions are checked event by event.
         let emitted: Vec<(Option<ExecutionId>, &str)> = step
             .events
             .iter()
@@ -66,7 +66,7 @@ impl Checker {
         Ok(())
     }
 
-    /// Compares the answer, item by item where there are several.
+    /// Compares the reply, item by item if there are several.
     fn check_variant(&self, step: &Step<'_>, verdicts: &[(Option<ExecutionId>, Verdict)]) -> Check {
         match step.outcome {
             Outcome::Reply(reply) => {
@@ -169,7 +169,7 @@ impl Checker {
         }
     }
 
-    /// Calls that name an execution and carry no fence.
+    /// Calls that name an execution and have no fence.
     fn verdict_on(&self, step: &Step<'_>, shadow: &Shadow, seen: &Execution) -> Verdict {
         use LifecyclePhase::{Active, Runnable, Terminal};
         let now = step.now;
@@ -338,12 +338,12 @@ impl Checker {
         }
     }
 
-    /// True when the fence is the current one and its lease has time left.
+    /// True if the fence is the current one and its lease has time left.
     pub(super) fn is_current(&self, id: ExecutionId, fence: &Fence, now: i64) -> bool {
         matches!(self.standing(id, fence, now), Standing::Current)
     }
 
-    /// The contents of answers that repeat something.
+    /// Checks the content of repeated replies.
     fn check_reply(&self, step: &Step<'_>, reply: &Reply) -> Check {
         let ended = |request: &Request| {
             let id = request.targets()[0];
@@ -399,7 +399,7 @@ fn agree(step: &Step<'_>, id: Option<ExecutionId>, verdict: &Verdict, answer: &s
         Refuse(code) => *code,
         Quiet(variant) | Emit(variant, _) => *variant,
     };
-    // A fence that must be refused and was not breaks the third invariant; anything else is an answer out of place.
+    // An accepted fence that should fail breaks invariant 3. Anything else is an unexpected reply.
     let fenced = !step.request.fences().is_empty();
     let number = match expected {
         "lease_expired" => 5,

@@ -1,4 +1,5 @@
-//! What the checker knows of an execution's waits and streams: who may signal, what counts, why it went on, what was written.
+//! The checker's knowledge of an execution's waits and streams: who may signal, what counts, why it went on, what was
+//! written.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,7 @@ use super::verdict::{Standing, refused};
 use super::{Check, Checker, Shadow, Step, require};
 use crate::request::{Outcome, Reply, Request};
 
-/// How long an idempotency key of a signal is remembered.
+/// How long the idempotency key of a signal is kept.
 const KEY_TTL_MS: i64 = 86_400_000;
 
 #[derive(Clone, Debug, Default)]
@@ -22,11 +23,11 @@ pub(crate) struct Ledger {
     signals: Vec<Arrival>,
     keys: BTreeMap<(WaitpointId, Option<String>, String), (SignalId, i64)>,
     wait: Option<Wait>,
-    /// Why the attempt goes on, and which signals its worker must be told.
+    /// Why the attempt goes on, and the signals that its worker must get.
     woken: Option<(SuspensionId, ResumeCause, Vec<usize>)>,
     continuation: Option<Bytes>,
     satisfied: Option<(SuspensionId, Vec<usize>)>,
-    /// How long the attempt may still run when it goes on.
+    /// The remaining run time of the attempt when it goes on.
     pub time_left: Option<i64>,
     /// The frames of each attempt.
     pub frames: BTreeMap<i64, Vec<NewFrame>>,
@@ -43,7 +44,7 @@ struct Point {
     suspension: Option<SuspensionId>,
     review: bool,
     open: bool,
-    /// Signals that came before the suspend and count then.
+    /// Signals that arrived before the suspend and count for it.
     early: Vec<usize>,
 }
 
@@ -128,7 +129,7 @@ impl Ledger {
         !early.is_empty() && self.evaluate(&condition_of(&call.condition), &early).satisfied
     }
 
-    /// What the worker that continues must be told.
+    /// What the worker that continues must get.
     pub fn check_resume(&self, id: ExecutionId, told: Option<&Resume>) -> Check {
         let Some((suspension_id, cause, numbers)) = &self.woken else {
             require!(28, told.is_none(), "{id} was told of a resume that was not: {told:?}");
@@ -166,21 +167,21 @@ impl Ledger {
         Ok(())
     }
 
-    /// The attempt waits for its children, with this much time left when it goes on.
+    /// The attempt waits for its children; `time_left` is its remaining run time.
     pub fn sets_aside(&mut self, wait_id: SuspensionId, time_left: Option<i64>) {
         self.time_left = time_left;
         self.satisfied = None;
         self.woken = Some((wait_id, ResumeCause::Children, Vec::new()));
     }
 
-    /// The attempt waits for a budget; it is known by the lease it ended.
+    /// The attempt waits for a budget. The wait is named by the lease that it ended.
     pub fn parks(&mut self, lease_id: LeaseId, time_left: Option<i64>) {
         self.time_left = time_left;
         self.satisfied = None;
         self.woken = Some((SuspensionId::from_uuid(*lease_id.as_uuid()), ResumeCause::Budget, Vec::new()));
     }
 
-    /// The signal that came under this id.
+    /// The signal with this id.
     fn known(&self, id: SignalId) -> Option<&Arrival> {
         self.signals.iter().find(|arrival| arrival.signal_id == id && arrival.waitpoint.is_some())
     }
@@ -191,7 +192,7 @@ impl Ledger {
 }
 
 impl Checker {
-    /// What calls about waits and streams must answer.
+    /// The expected replies of calls about waits and streams.
     pub(super) fn wait_verdict(&self, step: &Step<'_>) -> Option<Verdict> {
         let now = step.now;
         let seen = |id: &ExecutionId| self.executions.get(id).and_then(|s| Some((s, s.seen.as_ref()?)));
@@ -277,7 +278,7 @@ impl Checker {
         self.executions.values().filter(|shadow| shadow.seen.is_some()).find_map(|shadow| shadow.waits.points.get(&id))
     }
 
-    /// The contents of answers about waits and streams.
+    /// Checks the content of replies about waits and streams.
     pub(super) fn check_wait_reply(&self, step: &Step<'_>, reply: &Reply) -> Check {
         match (step.request, reply) {
             (Request::ReadStream(call), Reply::ReadStream(page)) => self.check_page(step, call, page),
@@ -326,7 +327,7 @@ impl Checker {
         }
     }
 
-    /// A page holds exactly what follows the reader's cursor.
+    /// A page contains exactly what follows the reader's cursor.
     fn check_page(&self, step: &Step<'_>, call: &ReadStream, page: &ReadStreamReply) -> Check {
         let ReadStreamReply::Page { frames, more, attempt_index, closed_at, .. } = page;
         let id = call.execution_id;
@@ -365,7 +366,7 @@ impl Checker {
         Ok(())
     }
 
-    /// Takes over what a committed call about waits changed; called after its events were judged.
+    /// Records the changes of a committed call about waits, after its events were checked.
     pub(super) fn note_waits(&mut self, step: &Step<'_>, verdicts: &[(Option<ExecutionId>, Verdict)]) {
         if !step.outcome.committed() || matches!(step.outcome, Outcome::Refused(_)) {
             return;
@@ -422,7 +423,7 @@ impl Shadow {
         if ledger.evaluate(&condition, &offered).satisfied && !offered.is_empty() {
             let numbers = ledger.satisfying(&condition, &offered);
             ledger.satisfied = Some((call.suspension_id, numbers));
-            // Made and closed in one call.
+            // Created and closed in one call.
             for new in &call.waitpoints {
                 ledger.open_point(new, attempt, Some(call.suspension_id), false, now);
                 ledger.points.get_mut(&new.waitpoint_id).expect("just made").open = false;
@@ -448,7 +449,7 @@ impl Shadow {
         });
     }
 
-    /// Compares what an event left of a wait with what was known before it.
+    /// Compares a wait after an event with its known state before.
     pub(super) fn check_waits(
         &mut self,
         id: ExecutionId,
@@ -463,7 +464,7 @@ impl Shadow {
         let wanted = match phase {
             LifecyclePhase::Active => WaitpointState::Pending,
             LifecyclePhase::Suspended => WaitpointState::Active,
-            // An attempt that waits for its children or for a budget keeps what it made.
+            // An attempt that waits for children or a budget keeps its waitpoints.
             LifecyclePhase::Runnable if after.continues && (kind != "execution.resumed" || by_children) => {
                 WaitpointState::Pending
             }
@@ -495,7 +496,7 @@ impl Shadow {
                 point.open = false;
                 let late = point.expires_at.is_some_and(|at| at <= now);
                 require!(15, kind != "waitpoint.expired" || late, "{waitpoint} of {id} expired before its time");
-                // What came in time counts for a suspend, although the waitpoint is closed by then.
+                // A signal that arrived in time counts for a suspend, even if the waitpoint is closed by then.
                 if !expired && kind != "execution.suspended" && kind != "execution.already_satisfied" {
                     point.early.clear();
                 }
@@ -545,7 +546,7 @@ impl Shadow {
         Ok(())
     }
 
-    /// A resume has one cause, and it is the one that happened.
+    /// A resume has one cause, and it is the right one.
     fn check_cause(&mut self, id: ExecutionId, event: &Event, after: &Execution, now: i64) -> Check {
         let cause = event.data.get("cause").and_then(EventValue::as_str).unwrap_or("");
         let filed = after.past_suspensions.last().map_or("", |past| past.cause.as_str());
@@ -570,7 +571,7 @@ impl Shadow {
                 self.waits.woken = Some((wait.id, ResumeCause::Timeout, vec![last]));
             }
             "operator" => self.waits.woken = Some((wait.id, ResumeCause::Operator, Vec::new())),
-            // The signal is taken in after the event was judged.
+            // The signal is recorded after the event was checked.
             _ => self.waits.wait = Some(wait),
         }
         Ok(())
@@ -620,7 +621,7 @@ impl Ledger {
         }
         let takes = match seen.phase {
             LifecyclePhase::Active => point.suspension.is_none(),
-            // It waits for its children; what it made waits with it.
+            // It waits for its children, and so do its waitpoints.
             LifecyclePhase::Runnable if seen.continues => point.suspension.is_none(),
             LifecyclePhase::Suspended => point.suspension == self.wait.as_ref().map(|wait| wait.id),
             _ => false,
@@ -688,7 +689,7 @@ fn sequence_of(id: &str) -> i64 {
     id.rsplit_once('-').and_then(|(_, number)| number.parse().ok()).unwrap_or(-1)
 }
 
-/// The condition a list of nodes in pre-order stands for.
+/// The condition of a list of nodes in pre-order.
 fn condition_of(nodes: &[ConditionNode]) -> Condition {
     if nodes.is_empty() { Condition::default() } else { subtree(nodes, 0) }
 }

@@ -1,4 +1,4 @@
-//! What is owed to receivers outside: every end of an execution that tells one owes exactly one webhook, which leaves only with
+//! The webhooks owed to receivers: every end of an execution with an address owes exactly one, which leaves only with
 //! its own event.
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use super::{Check, Checker, Step, require};
 use crate::request::{Outcome, Reply, Request};
 use crate::store::Store;
 
-/// So long nobody else gets what somebody has taken, and so long something is tried at most.
+/// How long a taken webhook is hidden from other couriers, which is also the longest try.
 const HOLD_MS: i64 = 20_000;
 const DAY_MS: i64 = 86_400_000;
 const TRIES_MAX: i64 = 40;
@@ -21,26 +21,26 @@ const TRIES_MAX: i64 = 40;
 const ENDS: [&str; 5] =
     ["execution.completed", "execution.failed", "execution.cancelled", "execution.expired", "execution.skipped"];
 
-/// The end of an execution that a receiver is to be told of.
+/// An end of an execution that owes a webhook.
 type End = (ExecutionId, i64);
 
 #[derive(Default)]
 pub(super) struct Deliveries {
-    /// Ends by how many webhooks they owe: two in one moment are two.
+    /// Number of owed webhooks for each end: two ends at the same time owe two.
     owed: BTreeMap<End, i64>,
-    /// What is known of those that were taken.
+    /// The webhooks that were taken.
     taken: BTreeMap<Uuid, Known>,
 }
 
 struct Known {
     end: End,
     tries: i64,
-    /// When it may be taken again at the earliest.
+    /// The earliest time at which it may be taken again.
     not_before: i64,
 }
 
 impl Checker {
-    /// Every end is told, if the execution tells anybody; called when the events of the step have been judged.
+    /// Every end owes a webhook if the execution has an address. Called after the events of the step were checked.
     pub(super) fn note_ends(&mut self, step: &Step<'_>, told_before: &[ExecutionId]) -> Check {
         let mut any = false;
         for event in step.events.iter().filter(|event| ENDS.contains(&event.r#type.as_str())) {
@@ -58,13 +58,13 @@ impl Checker {
         Ok(())
     }
 
-    /// The executions that tell somebody, among those these events are about.
+    /// The executions with an address among those of these events.
     pub(super) fn tellers(&self, step: &Step<'_>) -> Vec<ExecutionId> {
         let ids = step.events.iter().filter_map(|event| event.execution_id);
         ids.filter(|id| self.seen(id).is_some_and(|execution| execution.completion_webhook.is_some())).collect()
     }
 
-    /// A courier takes webhooks, or says what became of one.
+    /// A courier takes webhooks, or reports the outcome of one.
     pub(super) fn observe_courier(&mut self, step: &Step<'_>, store: &Store) -> Check {
         for event in step.events {
             self.left(step, event)?;
@@ -103,7 +103,7 @@ impl Checker {
             }
             _ => {}
         }
-        // A courier changes no execution, only what is owed.
+        // A courier changes no execution, only owed webhooks.
         for (id, found) in self
             .live()
             .filter(|(id, ..)| step.partition() == self.partitions.of_execution(id))
@@ -117,10 +117,10 @@ impl Checker {
         Ok(())
     }
 
-    /// A webhook was given to a courier: one that is owed, and not in the hands of another.
+    /// A webhook was given to a courier: it is owed, and no other courier holds it.
     fn given(&mut self, step: &Step<'_>, webhook: &Webhook) -> Check {
         let id = webhook.delivery_id;
-        // Flows of the simulation tell nobody.
+        // Flows of the simulation have no webhooks.
         let Some(execution_id) = webhook.execution_id else {
             return Err(super::Violation::new(8, format!("{id} tells of nothing")));
         };
@@ -135,7 +135,7 @@ impl Checker {
         Ok(())
     }
 
-    /// A webhook left: because a courier said so.
+    /// A webhook was removed, because a courier reported its outcome.
     fn left(&mut self, step: &Step<'_>, event: &Event) -> Check {
         let Request::NoteWebhook(call) = step.request else {
             return Err(super::Violation::new(41, format!("{} emitted {}", step.request.name(), event.r#type)));
@@ -149,7 +149,7 @@ impl Checker {
         require!(41, event.execution_id == Some(known.end.0), "{} names {:?}", event.r#type, event.execution_id);
         let allowed = match (event.r#type.as_str(), call.result) {
             ("webhook.delivered", WebhookResult::Delivered) | ("webhook.failed", WebhookResult::Refused) => true,
-            // Given up: for long enough, or often enough.
+            // Given up: tried for long enough, or often enough.
             ("webhook.failed", WebhookResult::Failed) => {
                 known.tries >= TRIES_MAX || step.now + 2 * 3_600_000 > known.end.1 + DAY_MS
             }
@@ -164,7 +164,7 @@ impl Checker {
         Ok(())
     }
 
-    /// What the store owes is what was seen to be owed, each of it in line.
+    /// The stored webhooks are exactly the owed ones, each in its queue.
     pub(super) fn check_deliveries(&self, dump: &BTreeMap<String, DumpValue>) -> Check {
         let mut found: BTreeMap<End, i64> = BTreeMap::new();
         let mut records = 0;

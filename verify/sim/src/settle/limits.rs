@@ -1,4 +1,5 @@
-//! Quotas and budgets after the faults: what is owed is paid, who waits is told, limits are widened, and everything comes back.
+//! Quotas and budgets after the faults: debts are paid, waiting work is unblocked, limits are raised, and every hold is
+//! returned.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +13,7 @@ use crate::check::{Check, Violation, require};
 use crate::request::{Outcome, Reply, Request};
 use crate::world::World;
 
-/// Everything ends within this time once budgets have room: quotas alone hold it back.
+/// Everything ends within this time once budgets have room. Only quotas delay it.
 pub(super) const BOUND_MS: i64 = 240_000;
 
 const BUDGETS: Route = Route::Budget(0);
@@ -22,9 +23,9 @@ fn me() -> String {
     "ada".to_owned()
 }
 
-/// First whoever is gone leaves, then the limits go. Answers when that was.
+/// First removed executions leave their sets, then the limits are raised. Returns the time of that.
 pub(super) fn relax(world: &mut World) -> Result<i64, Violation> {
-    // A holder is asked for when its deadline has passed.
+    // The reconciler asks for a holder when its deadline has passed.
     for _ in 0..3 {
         reconcile(world)?;
         world.now += 2_500;
@@ -60,7 +61,7 @@ fn widen(world: &mut World) -> Check {
         loop {
             let put: Request = PutQuota { actor: None, quota: quota.clone(), version: Some(version) }.into();
             match world.execute(QUOTAS, &put, "settle", None)? {
-                // Somebody changed it, and nobody heard of it.
+                // It was changed in between, by a call whose reply was lost.
                 Outcome::Refused(error) if error.code() == "quota_version_conflict" => version += 1,
                 Outcome::Reply(_) => break,
                 other => return Err(Violation::liveness(format!("a quota cannot be widened: {other}"))),
@@ -70,7 +71,7 @@ fn widen(world: &mut World) -> Check {
     Ok(())
 }
 
-/// Fires, pays, asks holders and tells who waits, until nothing more follows from it now.
+/// Fires, pays, reconciles holders and unblocks, until nothing more follows at this time.
 pub(super) fn reconcile(world: &mut World) -> Check {
     fire(world, QUOTAS)?;
     fire(world, BUDGETS)?;
@@ -91,7 +92,7 @@ pub(super) fn next_wake(world: &World, known: Option<i64>) -> Result<Option<i64>
     Ok(next)
 }
 
-/// Pays everything that is owed, everywhere.
+/// Pays every debt in every partition.
 pub(super) fn pay_all(world: &mut World) -> Check {
     let routes: Vec<Route> = world.board.routes().chain([QUOTAS, BUDGETS]).collect();
     for _ in 0..ROUNDS_MAX {
@@ -136,7 +137,7 @@ fn finish_report(world: &mut World, id: ExecutionId, report: &PendingUsage) -> C
     ask(world, id, settle).map(drop)
 }
 
-/// Asks the executions of overdue holders what became of them.
+/// Asks about the executions of overdue holders.
 fn ask_holders(world: &mut World) -> Check {
     for set in world.board.limits.sets() {
         let (items, now) = (world.store.holders(actor::route_of_set(&set), set.clone())?, world.now);
@@ -156,8 +157,8 @@ fn ask_holders(world: &mut World) -> Check {
     Ok(())
 }
 
-/// Tells whatever waits for a budget of its room: those that are marked, and those somebody waits for. As the reconciler does,
-/// everyone is told of a wide room, and of any other whoever may fit.
+/// Unblocks the work that waits for budgets with room: marked budgets, and all that work waits for. Like the
+/// reconciler, it unblocks everything after a change of limits, and otherwise only what may fit.
 fn tell_all(world: &mut World) -> Check {
     for ClearedBudget { budget_id, rooms, wide, free, .. } in world.store.cleared()? {
         tell(world, budget_id, wide, None)?;
@@ -175,7 +176,7 @@ fn tell_all(world: &mut World) -> Check {
                 unreachable!("replies fit their requests")
             };
             for AwaitedBudget { budget_id, rooms: seen } in items {
-                // Of one that is gone nobody is told: what names it gives up.
+                // A deleted budget unblocks nothing; work that names it is cancelled.
                 let Some(budget) = world.store.budget(budget_id)? else { continue };
                 if budget.wide > seen {
                     tell(world, budget_id, budget.wide, None)?;
@@ -211,7 +212,7 @@ fn tell(
     Ok(())
 }
 
-/// What names a quota or budget that is gone is never admitted: whoever submitted it gives up.
+/// Work that names a deleted quota or budget is never admitted, so it is cancelled.
 fn give_up(world: &mut World) -> Check {
     let hopeless: Vec<ExecutionId> = world
         .checker
@@ -231,13 +232,13 @@ fn give_up(world: &mut World) -> Check {
     Ok(())
 }
 
-/// Everything has ended: nobody holds anything, the ledgers are right, and quotas and budgets go.
+/// Everything has ended: there are no holders, the ledgers are right, and quotas and budgets are deleted.
 pub(super) fn end(world: &mut World) -> Check {
     pay_all(world)?;
     if !world.board.limits.on {
         return Ok(());
     }
-    // Reservations without a lease run out, and holders whose executions are gone are asked for.
+    // Reservations without a lease expire, and the reconciler asks for holders whose executions are gone.
     for _ in 0..3 {
         world.now += 5_000;
         reconcile(world)?;

@@ -1,13 +1,14 @@
-//! The simulator itself is tested: known defects, put into the library's text, must be found within a few seeds.
+//! Tests of the simulator itself: known defects in the library's text must be found within a few seeds.
 
 use ff_script::Library;
 use ff_sim::{Options, STEPS, run, tight};
 use ff_testkit::tier::{is_sampled, sample};
 
-/// Seeds a defect may hide from; each run takes well under a second.
+/// Number of seeds in which a defect must be found; each run takes well under a second.
 const SEEDS_MAX: u64 = 120;
 
-/// The library with each `(from, to)` applied; every `from` must occur exactly once, so that a mutant cannot rot into the original.
+/// The library with each `(from, to)` applied. Every `from` must occur exactly once, so that a mutant cannot silently
+/// become the original.
 fn mutant(changes: &[(&str, &str)]) -> String {
     let mut text = tight(&Library::test().text);
     for (from, to) in changes {
@@ -21,23 +22,23 @@ fn is_caught(name: &str, changes: &[(&str, &str)]) {
     is_caught_on(name, None, 1, changes);
 }
 
-/// The same from a seed on that is known to catch a defect which hides longer.
+/// The same, starting at a seed that is known to find a defect that is harder to find.
 fn is_caught_from(first: u64, name: &str, changes: &[(&str, &str)]) {
     is_caught_on(name, None, first, changes);
 }
 
-/// The same on days with quotas and budgets only.
+/// The same, with quotas and budgets in every seed.
 fn is_caught_at_limits(name: &str, changes: &[(&str, &str)]) {
     is_caught_at_limits_from(1, name, changes);
 }
 
-/// The same from a seed on.
+/// The same, starting at a given seed.
 fn is_caught_at_limits_from(first: u64, name: &str, changes: &[(&str, &str)]) {
     is_caught_on(name, Some(true), first, changes);
 }
 
 fn is_caught_on(name: &str, limits: Option<bool>, first: u64, changes: &[(&str, &str)]) {
-    // That the text to change is there is looked at every day.
+    // The presence of the text to change is checked every day.
     let library = mutant(changes);
     if !is_sampled(name, 6) {
         println!("{name}: not in sample {}", sample());
@@ -468,7 +469,7 @@ fn data_of_the_wrong_upstream_is_caught() {
 
 #[test]
 fn a_claim_that_ignores_a_stopped_flow_is_caught() {
-    // A cancel may leave its whole walk to the timers; claims come before it more often then.
+    // A cancel may leave its whole walk to the timers. Then claims come before it more often.
     is_caught(
         "claim in a stopped flow",
         &[("return f and f.stop ~= nil", "return false"), ("local more = walk.step(tx, f, 2)", "local more = true")],

@@ -1,4 +1,4 @@
-//! Many seeds, every invariant; and enough of everything that can go wrong.
+//! Many seeds, every invariant, and enough of every fault.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,7 +7,7 @@ use std::time::Instant;
 use ff_sim::{Options, STEPS, Totals, Violation, run};
 use ff_testkit::tier::{Tier, rounds, sample, tier};
 
-/// What a thousand seeds must at least have met, by its name in the totals.
+/// The minimum counts for a thousand seeds, by name in the totals.
 const LEAST_PER_THOUSAND: &[(&str, u64)] = &[
     ("event.execution.submitted", 15_000),
     ("event.execution.completed", 10_000),
@@ -145,7 +145,7 @@ fn every_invariant_holds_whatever_the_seed() {
         })
         .collect();
     assert!(texts.is_empty(), "{}", texts.join("\n"));
-    // What is rare need not happen in the few seeds of the quick tier.
+    // Rare events need not occur in the few seeds of the quick tier.
     if tier() == Tier::Quick {
         return;
     }

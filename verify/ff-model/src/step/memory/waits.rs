@@ -18,7 +18,7 @@ use crate::step::wait::{APPROVERS, KEYS, NAMES, Opening, Sending, Waiting, Writi
 use crate::step::{Act, Pick, Proof};
 
 impl Memory {
-    /// What must come first for the step to mean anything, most of the time: someone who works, someone who waits.
+    /// Returns a call that most steps need first: something must run, or must wait.
     fn first(&mut self, act: &Act, model: &Model) -> Option<Op> {
         let (pick, needs_waiter) = match act {
             Act::Suspend { of, .. } | Act::CreateWaitpoint { of, .. } | Act::Append { of, .. } => (of, false),
@@ -70,7 +70,7 @@ impl Memory {
         Some(call.into())
     }
 
-    /// An execution that is worked on, and its fence.
+    /// A running execution and its fence.
     fn at_work(&mut self, of: Pick, proof: Proof, model: &Model) -> (ExecutionId, Fence) {
         let now = model.now;
         let at_work = model.executions.values().filter(|e| e.running().is_some_and(|r| r.until > now));
@@ -78,7 +78,7 @@ impl Memory {
         if of.0.is_multiple_of(8) || at_work.is_empty() || !matches!(proof, Proof::Current) {
             return self.leased(of, proof, model);
         }
-        // Rather one that was signalled already.
+        // Prefers one that already has a signal.
         let early = |e: &&&Execution| e.waits.open.iter().any(|w| !e.waits.known[w].early.is_empty());
         let signalled = at_work.iter().find(early).filter(|_| !of.0.is_multiple_of(4));
         let execution = signalled.unwrap_or(&at_work[usize::from(of.0 / 8) % at_work.len()]);
@@ -124,7 +124,7 @@ impl Memory {
                     self.signals.iter().rev().nth(usize::from(which.0) % self.signals.len().clamp(1, 8)).cloned();
                 let Some(mut call) = known else { return Some(NextDue {}.into()) };
                 match change {
-                    // The key alone, or the id alone, is known.
+                    // Only the key, or only the id, is known.
                     0 => call.signal_id = SignalId::from_uuid(self.mint()),
                     1 => call.idempotency_key = Some(format!("key {}", which.0 % 3)),
                     2 => call.waitpoint_id = self.some_waitpoint(*which),
@@ -194,7 +194,7 @@ impl Memory {
                     .map_or(&[][..], |stream| &stream.frames);
                 let id = |pick: Pick| match frames.get(usize::from(pick.0) % (frames.len() + 1)) {
                     Some(frame) => frame.id.clone(),
-                    // A time: somewhere around the last frames, as a reader writes it, with or without a number.
+                    // A time near the last frames, as a reader writes it, with or without a number.
                     None => {
                         let number = if pick.0.is_multiple_of(2) { u64::MAX } else { u64::from(pick.0) % 9 };
                         format!("{}-{number}", model.now - i64::from(pick.0 % 5) * 100)
@@ -214,13 +214,13 @@ impl Memory {
         })
     }
 
-    /// Any waitpoint id that was ever given, or one that never was.
+    /// Any earlier waitpoint id, or one that never existed.
     fn some_waitpoint(&self, pick: Pick) -> WaitpointId {
         let known = self.waitpoints.get(usize::from(pick.0) % (self.waitpoints.len() + 1));
         known.copied().unwrap_or_else(|| WaitpointId::from_uuid(Uuid::from_u64_pair(7, 7)))
     }
 
-    /// A waitpoint and its execution; mostly one that takes signals.
+    /// A waitpoint and its execution; mostly one that accepts signals.
     fn waitpoint(&self, pick: Pick, model: &Model) -> (ExecutionId, WaitpointId) {
         let number = usize::from(pick.0);
         let open = model.executions.values().flat_map(|e| e.waits.open.iter().map(|w| (e.id, *w)));
@@ -274,7 +274,7 @@ impl Memory {
         let open = model.executions.get(&execution_id).map_or(&[][..], |e| &e.waits.open);
         let answered = model.executions.get(&execution_id).map_or(&[][..], |e| &e.waits.answered);
         if !waiting.odd.is_multiple_of(8) {
-            // Mostly keys that are free.
+            // Mostly unused keys.
             let taken = |key: &str| open.iter().any(|w| model.waitpoint(*w).is_some_and(|(_, w)| w.key == key));
             let mut free = KEYS.into_iter().filter(|key| !taken(key));
             new = new.into_iter().filter_map(|w| Some(NewWaitpoint { key: free.next()?.to_owned(), ..w })).collect();
@@ -337,13 +337,13 @@ impl Memory {
             _ => current,
         };
         if sending.wrong == 3 {
-            // One that runs or waits as well.
+            // Another execution that runs or waits.
             let right = execution_id;
             execution_id = self.find(Pick(which.0 | 1), model, |e| {
                 e.id != right && (e.running().is_some() || e.suspended().is_some())
             });
         }
-        // Mostly a name that is allowed.
+        // Mostly an allowed name.
         let allowed = model.waitpoint(waitpoint_id).and_then(|(_, w)| w.allowed.as_ref());
         let name = match allowed {
             Some(names) if sending.extras & 3 != 0 => names[usize::from(sending.name) % names.len()].clone(),
@@ -356,7 +356,7 @@ impl Memory {
             payload_encoding: said(2, "raw"),
             category: said(3, "human"),
             source: said(4, "web"),
-            // Who the caller says it is never counts.
+            // The caller's own claim of identity never counts.
             source_identity: said(5, APPROVERS[usize::from(sending.extras % 3)]),
             correlation_id: said(6, "c-1"),
             idempotency_key: sending.key.map(|key| format!("key {key}")),
@@ -375,7 +375,7 @@ impl Memory {
         ReissueToken { approver: label, ..ReissueToken::new("ops".to_owned(), digest, execution_id, waitpoint_id) }
     }
 
-    /// Frames for the attempt that runs, with a fence yet to be said.
+    /// Frames for the running attempt; the caller sets the fence.
     fn frames(&mut self, writing: &Writing, execution_id: ExecutionId, model: &Model) -> AppendFrames {
         let execution = model.executions.get(&execution_id);
         let stream = execution.and_then(|e| e.streams.of.get(&e.running()?.index));

@@ -1,4 +1,4 @@
-//! Calls about flows and children, on members this file makes, claims and ends itself in a lane of its own.
+//! Calls about flows and children. This file creates, claims and ends the members itself, in a separate lane.
 
 use ff_core::types::{AttemptId, ExecutionId, FlowId, LeaseId, SuspensionId};
 use ff_model::op::read_answer;
@@ -13,11 +13,11 @@ use super::call;
 
 const LANE: &str = "flow";
 
-/// What the calls of one round have made so far.
+/// What the calls of one round have created so far.
 #[derive(Default)]
 pub struct Flows {
     flows: Vec<FlowId>,
-    /// Members and children, and the flow or parent each belongs to.
+    /// Members and children, with the flow or parent of each.
     members: Vec<(ExecutionId, String)>,
     held: Vec<(ExecutionId, g::Fence)>,
     made: u64,
@@ -33,20 +33,20 @@ fn bytes(rng: &mut StdRng) -> Option<Bytes> {
 }
 
 impl Flows {
-    /// What every round begins with.
+    /// The first call of every round.
     pub fn preamble(now: i64) -> Invocation {
         let definition = g::LaneDefinition::new(g::LaneState::Active, 1_000, g::Fairness::Fifo, 1);
         let entry = g::LaneEntry { namespace: "default".to_owned(), lane: LANE.to_owned(), version: 1, definition };
         call(ROUTE, &g::InstallLane { entry }, now)
     }
 
-    /// A fresh id; all of them share the partition and the last digits.
+    /// A new id. All ids share the partition and the last digits.
     fn id(&mut self, kind: u64) -> Uuid {
         self.made += 1;
         Uuid::from_u64_pair(kind << 32 | self.made, 0xf00d_0000)
     }
 
-    /// Half of them say nothing rare.
+    /// Half of them have no rare fields.
     fn submission(&mut self, rng: &mut StdRng) -> g::Submission {
         let id = ExecutionId::from_uuid(self.id(0xe));
         let mut s = g::Submission::new(id, "default".to_owned(), LANE.to_owned(), "member".to_owned(), "0".repeat(32));
@@ -71,7 +71,7 @@ impl Flows {
         for _ in 0..count {
             let submission = self.submission(rng);
             let id = submission.execution_id;
-            // Sometimes the key of one that is there.
+            // Sometimes an existing key.
             let key = if rng.random_ratio(1, 12) { "m1".to_owned() } else { format!("m{}", self.made) };
             self.members.push((id, flow.to_string()));
             let inbound = rng.random_ratio(1, 3).then(|| {
@@ -98,7 +98,7 @@ impl Flows {
                 let pass_as = rng.random_ratio(1, 3).then(|| format!("from {}", keys[a]));
                 g::NewEdge { pass_as, ..g::NewEdge::new(keys[a].clone(), keys[b].clone(), on) }
             })
-            // Most edges of a member to itself are left out: they refuse the whole call.
+            // Most edges from a member to itself are left out, because they fail the whole call.
             .filter(|edge| edge.from != edge.to || edge.pass_as.is_some())
             .collect()
     }
@@ -117,7 +117,7 @@ impl Flows {
         call(ROUTE, &g::SubmitFlow { edges, flow, members, seal: rng.random_ratio(2, 3) }, now)
     }
 
-    /// Something about a flow.
+    /// A call about a flow.
     fn about_flow(&mut self, rng: &mut StdRng, flow_id: FlowId, now: i64) -> Invocation {
         let text = flow_id.to_string();
         let known: Vec<String> = self.members.iter().filter(|(_, of)| *of == text).map(|(id, _)| key_of(*id)).collect();
@@ -175,7 +175,7 @@ impl Flows {
         call(ROUTE, &claim, now)
     }
 
-    /// Something under a lease.
+    /// A call under a lease.
     fn under_lease(&mut self, rng: &mut StdRng, now: i64) -> Invocation {
         let at = rng.random_range(0..self.held.len());
         let (execution_id, fence) = self.held[at];
@@ -210,7 +210,7 @@ impl Flows {
         }
     }
 
-    /// Ends everything that runs: many ends of one flow may share a list.
+    /// Ends everything that runs. Many ends of one flow may share a list.
     pub fn ends(&mut self, rng: &mut StdRng, now: i64) -> Vec<Invocation> {
         let held = std::mem::take(&mut self.held);
         let end = |(execution_id, fence)| match rng.random_range(0..8) {
@@ -224,7 +224,7 @@ impl Flows {
         held.into_iter().map(end).collect()
     }
 
-    /// An operator's hand on a member or a child.
+    /// An operator action on a member or a child.
     fn about_member(rng: &mut StdRng, id: ExecutionId, now: i64) -> Invocation {
         let ops = || "ops".to_owned();
         match rng.random_range(0..9) {
@@ -259,7 +259,7 @@ impl Flows {
         }
     }
 
-    /// Takes over the leases an accepted claim got.
+    /// Records the leases of a successful claim.
     pub fn learn(&mut self, function: &str, reply: &[u8]) {
         if function != g::ClaimExecutions::FUNCTION {
             return;
@@ -274,7 +274,7 @@ impl Flows {
     }
 }
 
-/// The key a member was most likely given: its number is in its id.
+/// The most likely key of a member; the member's id contains its number.
 fn key_of(id: ExecutionId) -> String {
     format!("m{}", id.as_uuid().as_u64_pair().0 & 0xffff_ffff)
 }

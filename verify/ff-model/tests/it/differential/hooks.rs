@@ -1,4 +1,4 @@
-//! Calls about webhooks, which the model does not know: what one call gave, later ones say something about.
+//! Calls about webhooks, which are not in the model. Later calls use the results of earlier ones.
 
 use ff_model::model::Model;
 use ff_model::op::read_answer;
@@ -12,10 +12,10 @@ use uuid::Uuid;
 use super::call;
 use super::other::{id, maybe, some_execution};
 
-/// Each must have been accepted at least once, not only refused.
+/// Each of them must succeed at least once, not only fail.
 pub const FUNCTIONS: [&str; 3] = ["ff_take_webhooks", "ff_note_webhook", "ff_describe_webhook"];
 
-/// Webhooks that were given to somebody, with the number of the try.
+/// Webhooks that were taken for delivery, with the number of the try.
 #[derive(Default)]
 pub struct Hooks(Vec<(Uuid, i64)>);
 
@@ -51,7 +51,7 @@ impl Hooks {
         }
     }
 
-    /// Remembers what was given.
+    /// Records what was taken.
     pub fn learn(&mut self, function: &str, reply: &[u8]) {
         if function != g::TakeWebhooks::FUNCTION {
             return;

@@ -1,4 +1,5 @@
-//! Calls about quotas, budgets and what executions used, which the model does not know: few ids and keys, so that they meet.
+//! Calls about quotas, budgets and usage, which are not in the model. There are few ids and keys, so that the calls
+//! interact.
 
 use ff_core::types::{BudgetId, ExecutionId, QuotaPolicyId};
 use ff_model::model::Model;
@@ -12,7 +13,7 @@ use uuid::Uuid;
 use super::call;
 use super::other::{SLOTS, holders, id, lane, maybe, some_execution};
 
-/// Functions about quotas, budgets and usage: each must have been accepted at least once, not only refused.
+/// Functions about quotas, budgets and usage. Each must succeed at least once, not only fail.
 pub const FUNCTIONS: [&str; 38] = [
     "ff_list_quota_waiters",
     "ff_quota_holder",
@@ -54,7 +55,7 @@ pub const FUNCTIONS: [&str; 38] = [
     "ff_note_scope",
 ];
 
-/// What there is from the beginning: three quotas, and four budgets of which most are below another.
+/// The initial state: three quotas, and four budgets, most of them below another one.
 pub fn preamble(rng: &mut StdRng, now: i64) -> Vec<Invocation> {
     let mut calls = Vec::new();
     for number in 0..3 {
@@ -102,7 +103,7 @@ fn quota_id(rng: &mut StdRng) -> QuotaPolicyId {
     QuotaPolicyId::from_uuid(id(rng))
 }
 
-/// Calls about quotas: few ids and keys, so that they meet.
+/// Calls about quotas. There are few ids and keys, so that the calls interact.
 fn quotas(rng: &mut StdRng, model: &Model) -> Invocation {
     const DIGESTS: [&str; 2] = ["86f7e437faa5a7fce15d", "e9d71f5ee7c92d6dc9e9"];
     let now = model.now;
@@ -172,7 +173,7 @@ fn quotas(rng: &mut StdRng, model: &Model) -> Invocation {
     }
 }
 
-/// Where budgets are.
+/// The partition of budgets.
 pub(super) const BUDGETS: Route = Route::Budget(0);
 
 fn budget_id(rng: &mut StdRng) -> BudgetId {
@@ -211,7 +212,7 @@ fn new_budget(rng: &mut StdRng, now: i64) -> g::NewBudget {
     }
 }
 
-/// Calls about budgets where they live.
+/// Calls about budgets in their own partition.
 fn budgets(rng: &mut StdRng, model: &Model) -> Invocation {
     let now = model.now;
     let budget_id = budget_id(rng);
@@ -284,7 +285,7 @@ fn budgets(rng: &mut StdRng, model: &Model) -> Invocation {
     }
 }
 
-/// Calls about what executions used, and about scopes.
+/// Calls about usage of executions, and about scopes.
 fn usage(rng: &mut StdRng, model: &Model) -> Invocation {
     let now = model.now;
     let budget_id = budget_id(rng);
@@ -305,7 +306,7 @@ fn usage(rng: &mut StdRng, model: &Model) -> Invocation {
             call(ROUTE, &g::NoteUsage { dedup_key, reservation_id, ..note }, now)
         }
         (9, _) => {
-            // A grant the execution may have: what is kept goes with it.
+            // A grant that the execution may have; its kept holds go with it.
             let sets = vec![format!("lane:default/{}", lane(rng))];
             call(ROUTE, &g::KeepGrant { execution_id, grant_id: id(rng), sets }, now)
         }
@@ -318,7 +319,7 @@ fn usage(rng: &mut StdRng, model: &Model) -> Invocation {
         (2, _) => call(ROUTE, &g::ReadUsage { execution_id }, now),
         (3, _) => {
             let outcome = g::UsageOutcome::ALL[rng.random_range(0..g::UsageOutcome::ALL.len())];
-            // A breach may end a lease behind the model's back: both hosts must do the same all the same.
+            // A breach may end a lease without the model. Both hosts must still do the same.
             let breach = (outcome == g::UsageOutcome::HardBreach).then(|| g::UsageBreach {
                 action: g::OnHard::ALL[rng.random_range(0..4)],
                 budget_id,

@@ -1,11 +1,10 @@
-//! The same calls to the embedded host and to a real server: equal replies, equal content.
+//! The same calls on the embedded host and on a real server give equal replies and equal content.
 //!
-//! A third of the calls come from the model's steps, the rest are calls about flows, quotas and budgets, calls the model does not
-//! know and calls no typed client would make.
-//! `FF_SEED` chooses them, `FF_CALLS` how many.
+//! A third of the calls come from the model's steps. The rest are calls about flows, quotas and budgets, calls that are
+//! not in the model, and calls that no typed client makes. `FF_SEED` selects the calls, `FF_CALLS` their number.
 //!
-//! Some rounds compare two ways to the same end as well: one host takes the short ways of common transitions and the other goes step by
-//! step, or one gets its calls in lists and the other one by one.
+//! Some rounds also compare two ways to the same result. Either one host uses the fast paths of common transitions and
+//! the other goes step by step. Or one gets its calls in lists and the other one by one.
 
 mod flows;
 mod hooks;
@@ -33,20 +32,20 @@ use rand::{Rng, SeedableRng};
 use rmpv::Value;
 use tokio::runtime::Runtime;
 
-/// Calls made on one pair of stores before both start empty again.
+/// Number of calls on one pair of stores before both start empty again.
 const ROUND: usize = 400;
 
-/// Calls between two comparisons of the whole content.
+/// Number of calls between two comparisons of the whole content.
 const COMPARE_EVERY: usize = 200;
 
-/// What it trims depends on the ids a server gives its events, which follow the server's own clock.
+/// Its effect depends on the ids that a server gives its events, which follow the server's own clock.
 const LEFT_OUT: [&str; 1] = ["ff_trim_events"];
 
-/// What differs between the hosts in a round, beside what they are.
+/// The difference between the two hosts in a round, apart from their kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     Same,
-    /// One of them takes no short ways.
+    /// One of them uses no fast paths.
     StepByStep {
         embedded: bool,
     },
@@ -68,10 +67,10 @@ impl Mode {
     }
 }
 
-/// How many calls go in one list at most.
+/// Maximum number of calls in one list.
 const LISTED_MAX: usize = 12;
 
-/// Their answers show which events were appended together.
+/// Their replies show which events were appended together.
 const SHOWS_ENTRIES: [&str; 3] = ["ff_read_events", "ff_tally_events", "ff_trim_events"];
 
 #[test]
@@ -117,7 +116,7 @@ fn both_hosts_answer_and_store_the_same() {
     assert!(sum.accepted * 3 > calls, "too few calls were accepted");
 }
 
-/// What was compared.
+/// The statistics of the comparison.
 #[derive(Default)]
 struct Sum {
     accepted: u64,
@@ -125,7 +124,7 @@ struct Sum {
     raised: u64,
     dumps: u64,
     functions: BTreeSet<&'static str>,
-    /// Of these, those that were accepted.
+    /// The functions that succeeded.
     served: BTreeSet<&'static str>,
 }
 
@@ -134,19 +133,19 @@ struct Pair<'a> {
     server: &'a Server,
     runtime: &'a Runtime,
     mode: Mode,
-    /// In some rounds operations visit other partitions.
+    /// Set in rounds whose operations visit other partitions.
     visits: Option<Visits>,
-    /// Calls that wait to go in one list.
+    /// Calls that will be sent in one list.
     listed: RefCell<Vec<[Invocation; 2]>>,
 }
 
-/// What a host made of a call.
+/// The outcome of a call on one host.
 #[derive(Debug, PartialEq)]
 enum Outcome {
     Answered(Vec<Value>),
-    /// The library raised; hosts word it differently.
+    /// The library raised; the hosts' messages differ.
     Raised,
-    /// The host did not pass it on.
+    /// The host failed.
     Failed(HostError),
 }
 
@@ -154,7 +153,7 @@ impl Pair<'_> {
     fn round(&self, seed: u64, sum: &mut Sum) -> Result<(), String> {
         let (mut model, mut memory, mut rng) = (Model::at(START_MS), Memory::default(), StdRng::seed_from_u64(seed));
         let partitions = PartitionDefaults { executions: 4, budgets: 2, quotas: 2, schedules: 2 };
-        // The server's harness has done so already.
+        // The harness of the server has done so already.
         self.embedded
             .send(call(Route::Config, &FixPartitions::new(partitions.clone()), START_MS))
             .map_err(|error| error.to_string())?;
@@ -212,7 +211,7 @@ impl Pair<'_> {
         Ok(())
     }
 
-    /// Makes the call, or strikes the oldest effects: their ids differ from host to host.
+    /// Makes the call, or acknowledges the oldest effects, whose ids differ between hosts.
     fn acknowledge_or(&self, made: other::Made, rng: &mut StdRng, sum: &mut Sum) -> Result<(), String> {
         match made {
             other::Made::Call(invocation) => self.both(*invocation, sum),
@@ -242,13 +241,13 @@ impl Pair<'_> {
         if self.listed.borrow().len() == LISTED_MAX { self.flush(sum).map(drop) } else { Ok(()) }
     }
 
-    /// Makes the call on both hosts; answers the reply when it was accepted.
+    /// Makes the call on both hosts. Returns the reply if it succeeded.
     fn each(&self, mut pair: [Invocation; 2], sum: &mut Sum) -> Result<Option<Vec<u8>>, String> {
         pair.iter_mut().for_each(|one| one.terms.visits = self.visits);
         match self.mode {
             Mode::Lists { .. } if SHOWS_ENTRIES.contains(&pair[0].function) => Ok(None),
             Mode::Lists { .. } => {
-                // What only reads may run before what writes.
+                // Reads may run before writes.
                 if pair[0].read_only {
                     self.flush(sum)?;
                 }
@@ -265,11 +264,12 @@ impl Pair<'_> {
         }
     }
 
-    /// Makes the calls that wait, in a list on one host and one by one on the other; answers the reply to the last when it was accepted.
+    /// Makes the collected calls, in a list on one host and one by one on the other. Returns the last reply if that
+    /// call succeeded.
     fn flush(&self, sum: &mut Sum) -> Result<Option<Vec<u8>>, String> {
         let mut pairs = std::mem::take(&mut *self.listed.borrow_mut());
         pairs.iter_mut().flatten().for_each(|one| one.count_calls = false);
-        // Only the calls of one partition keep their order in a list.
+        // Only calls of one partition keep their order in a list.
         pairs.sort_by_key(|[one, _]| one.route);
         let in_lists = match self.mode {
             Mode::Lists { embedded: true } => {
@@ -323,7 +323,7 @@ fn shown(call: &Invocation) -> String {
     format!("{} on {} at {:?} with {}", call.function, call.route, call.now_ms, show(&call.args))
 }
 
-/// Fails unless both hosts made the same of a call; answers the reply when it was accepted.
+/// Fails unless both hosts had the same outcome. Returns the reply if the call succeeded.
 fn agreed(
     shown: &str,
     function: &'static str,
@@ -350,7 +350,7 @@ fn agreed(
     Ok(None)
 }
 
-/// The dump with the events of each partition in one entry: how they were appended depends on the lists they came in.
+/// The dump with the events of each partition in one entry, because entries depend on the lists of the calls.
 pub fn joined(mut dump: Dump) -> Dump {
     for (key, value) in &mut dump {
         if let DumpValue::Stream(entries) = value
@@ -382,7 +382,7 @@ fn outcome(result: Result<Vec<u8>, HostError>) -> Outcome {
             while !rest.is_empty() {
                 values.push(normal(rmpv::decode::read_value(&mut rest).expect("a reply is msgpack")));
             }
-            // A short way leaves out the count of calls when it was not asked for.
+            // A fast path omits the count of calls if it was not requested.
             while values.len() > 2 && values.last() == Some(&Value::Nil) {
                 values.pop();
             }
@@ -393,8 +393,8 @@ fn outcome(result: Result<Vec<u8>, HostError>) -> Outcome {
     }
 }
 
-/// The value with its maps in order and without the ids of events and effects, which follow each host's own clock. Frames and
-/// signals have ids that follow the call's.
+/// The value with sorted maps, and without the ids of events and effects, which follow each host's own clock. Ids of
+/// frames and signals stay, because they follow the time of the call.
 fn normal(value: Value) -> Value {
     match value {
         Value::Array(items) => Value::Array(items.into_iter().map(normal).collect()),
@@ -416,7 +416,7 @@ fn normal(value: Value) -> Value {
     }
 }
 
-/// The dump with events and effects numbered by their position.
+/// The dump with events and effects numbered by position.
 pub fn renumbered(mut dump: Dump) -> Dump {
     for (key, value) in &mut dump {
         let own_clock = key.starts_with("ff:events:") || key.starts_with("ff:outbox:");
@@ -427,7 +427,7 @@ pub fn renumbered(mut dump: Dump) -> Dump {
                 *id = number.to_string();
             }
         }
-        // Up to which event was counted is said by its id.
+        // The position of the tally is the id of an event.
         if let DumpValue::Hash(fields) = value
             && key.starts_with("ff:tally:")
         {

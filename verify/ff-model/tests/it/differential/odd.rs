@@ -1,6 +1,8 @@
-//! Calls no typed client would make: a field missing, added, of another type or out of bounds, or the wrong route.
+//! Calls that no typed client makes: a field is missing, added, of another type or out of bounds, or the route is
+//! wrong.
 //!
-//! Left out is what hosts' msgpack reads differently and nobody sends: the binary family, integers from 2^63, bytes after the map.
+//! Values that the hosts' msgpack reads differently, and that no client sends, are left out: the binary family,
+//! integers from 2^63, bytes after the map.
 
 use ff_script::wire::{write_bytes, write_map_len};
 use ff_script::{Invocation, Route};
@@ -8,7 +10,7 @@ use rand::Rng;
 use rand::rngs::StdRng;
 use rmpv::{Utf8String, Value};
 
-/// The call with something wrong, most of the time.
+/// Makes something in the call invalid, most of the time.
 pub fn spoil(mut invocation: Invocation, rng: &mut StdRng) -> Invocation {
     invocation.count_calls = rng.random();
     if rng.random_ratio(1, 12) {
@@ -18,7 +20,7 @@ pub fn spoil(mut invocation: Invocation, rng: &mut StdRng) -> Invocation {
     let mut args = rmpv::decode::read_value(&mut invocation.args.as_slice()).expect("a typed call is msgpack");
     for _ in 0..rng.random_range(1..3) {
         let size = count(&args);
-        // Never the map itself: hosts refuse that before the library sees it.
+        // Never the map itself: hosts reject that before the library runs.
         let at = if size > 1 { rng.random_range(1..size) } else { 0 };
         change(&mut args, at, rng);
     }
@@ -27,7 +29,7 @@ pub fn spoil(mut invocation: Invocation, rng: &mut StdRng) -> Invocation {
     invocation
 }
 
-/// Writes text that is no UTF-8 as text all the same: a server's msgpack knows no binary family, and nobody sends one.
+/// Writes invalid UTF-8 as text too: a server's msgpack has no binary family, and no client sends one.
 fn write(value: &Value, out: &mut Vec<u8>) {
     match value {
         Value::String(text) => write_bytes(out, text.as_bytes()),
@@ -54,7 +56,7 @@ fn count(value: &Value) -> usize {
     }
 }
 
-/// Changes the value at this place of a walk in depth; at 0, what the value holds.
+/// Changes the value at this position of a depth-first walk; at 0, the content of the value.
 fn change(value: &mut Value, mut at: usize, rng: &mut StdRng) {
     if at == 0 {
         let replacement = other(rng);
@@ -66,7 +68,7 @@ fn change(value: &mut Value, mut at: usize, rng: &mut StdRng) {
                 } else {
                     Value::from(["zzz", "execution_id", "aaa"][rng.random_range(0..3)])
                 };
-                // nil and NaN cannot be keys of a table; libraries differ in how they say so.
+                // nil and NaN cannot be keys of a table, and the hosts' messages for them differ.
                 if !matches!(name, Value::Nil | Value::F64(_) | Value::F32(_)) {
                     entries.push((name, replacement));
                 }
@@ -108,7 +110,7 @@ fn change(value: &mut Value, mut at: usize, rng: &mut StdRng) {
     }
 }
 
-/// A value that is probably wrong where it stands.
+/// A value that is probably wrong in its place.
 fn other(rng: &mut StdRng) -> Value {
     let text = |text: &str| Value::from(text);
     match rng.random_range(0..24) {

@@ -1,4 +1,4 @@
-//! Calls of the functions the model does not know: workers, servers, lanes of the fleet, lists, checks.
+//! Calls of functions that are not in the model: workers, servers, lanes of the fleet, lists, checks.
 
 use ff_core::types::ExecutionId;
 use ff_model::model::Model;
@@ -14,10 +14,10 @@ use uuid::Uuid;
 use super::limits::BUDGETS;
 use super::{LEFT_OUT, call};
 
-/// What to do.
+/// The next action.
 pub enum Made {
     Call(Box<Invocation>),
-    /// Strike effects; each host has ids of its own for them.
+    /// Acknowledge effects; their ids differ between hosts.
     Acknowledge {
         now: i64,
     },
@@ -65,7 +65,7 @@ fn definition(rng: &mut StdRng) -> g::DefineLane {
     }
 }
 
-/// Where holders are counted.
+/// The partition of holder sets.
 pub(super) const SLOTS: Route = Route::Quota(0);
 
 pub(super) fn holders(rng: &mut StdRng, model: &Model) -> Vec<g::Holder> {
@@ -78,7 +78,7 @@ pub(super) fn holders(rng: &mut StdRng, model: &Model) -> Vec<g::Holder> {
         .collect()
 }
 
-/// Calls about the slots of a lane, on both sides.
+/// Calls about the slots of a lane, in both partitions.
 fn slots(rng: &mut StdRng, model: &Model) -> Invocation {
     let now = model.now;
     let lane = lane(rng);
@@ -139,7 +139,7 @@ fn list(rng: &mut StdRng, model: &Model) -> g::ListExecutions {
     }
 }
 
-/// Names of keys, real and invented.
+/// Names of keys, existing and invented.
 fn store_keys(rng: &mut StdRng, model: &Model) -> Vec<Bytes> {
     let mut keys = vec![
         "ff:idx:{p:0}:timers",
@@ -154,12 +154,12 @@ fn store_keys(rng: &mut StdRng, model: &Model) -> Vec<Bytes> {
     keys.iter().map(|key| Bytes::from(*key)).chain(cores.map(|key| Bytes::from(key.as_str()))).collect()
 }
 
-/// Any function, with arguments of the right types and nothing else right about them.
+/// Any function, with random arguments of the right types.
 fn sampled(rng: &mut StdRng, now: i64) -> Invocation {
     loop {
         let specimen = &g::SPECIMENS[rng.random_range(0..g::SPECIMENS.len())];
         let name = function_name(specimen.name);
-        // Which event a time starts at depends on the ids a host gives them.
+        // The first event after a time depends on the ids of each host.
         let left_out = LEFT_OUT.contains(&name.as_str()) || name == "ff_read_events";
         let Some(function) = g::FUNCTIONS.iter().find(|known| **known == name && !left_out) else { continue };
         let args = (specimen.encode)(&mut Samples::new(rng.random()));
@@ -182,7 +182,7 @@ fn function_name(type_name: &str) -> String {
     ["ff".to_owned(), words.collect()].concat()
 }
 
-/// Grants nobody was given: none of these moves an execution.
+/// Calls about grants that were never given; none of them moves an execution.
 fn grants(rng: &mut StdRng, model: &Model) -> Invocation {
     if rng.random() {
         let consume = g::ConsumeGrant {
@@ -208,7 +208,7 @@ fn grants(rng: &mut StdRng, model: &Model) -> Invocation {
     call(ROUTE, &block, model.now)
 }
 
-/// Calls about access tokens: few ids and digests, so that they meet.
+/// Calls about access tokens. There are few ids and digests, so that the calls interact.
 fn access(rng: &mut StdRng, now: i64) -> Invocation {
     let digest = |rng: &mut StdRng| format!("{:064x}", rng.random_range(0..4));
     match rng.random_range(0..6) {
@@ -344,7 +344,7 @@ pub fn call_of(rng: &mut StdRng, model: &Model) -> Invocation {
     }
 }
 
-/// One thing to do.
+/// One action.
 pub fn call_or_acknowledge(rng: &mut StdRng, model: &Model) -> Made {
     if rng.random_ratio(1, 24) {
         Made::Acknowledge { now: model.now }

@@ -1,4 +1,4 @@
-//! The part of the stage that holds flows and parents, and the calls about them.
+//! The part of the stage with flows and parents, and the calls about them.
 
 use ff_core::types::{FlowId, SuspensionId};
 use ff_model::run::START_MS;
@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::rows::{Row, at, batch, claim, default, entry, fence, id, ops, row, submission, uuid};
 
-/// Members and parents of the stage, by what became of them.
+/// Members and parents of the stage, by their state.
 mod who {
     pub const RUNNING: u64 = 40;
     pub const NEXT: u64 = 41;
@@ -40,7 +40,7 @@ fn flow_id(n: u64) -> FlowId {
     FlowId::from_uuid(Uuid::from_u64_pair(n << 32 | 0xf10, 0))
 }
 
-/// In a lane of its own, so that the other rows claim what they always did.
+/// In a separate lane, so that the claims of the other rows do not change.
 fn in_lane(n: u64, lane: &str) -> g::Submission {
     g::Submission {
         lane: lane.to_owned(),
@@ -92,7 +92,7 @@ fn complete(n: u64, result: usize) -> g::CompleteExecution {
     g::CompleteExecution { result: Some(Bytes(vec![3; result])), ..g::CompleteExecution::new(id(n), fence(n)) }
 }
 
-/// The calls that set this part of the stage; each member that runs is alone in its lane when it is claimed.
+/// The calls that set up this part of the stage. Each running member was alone in its lane when it was claimed.
 pub fn stage() -> Vec<Invocation> {
     use g::EdgeOn::{Completion, Failure, Success};
     let lane = |name: &str| at(ROUTE, &g::InstallLane { entry: entry(name, g::Fairness::Fifo, 1) }, START_MS);
@@ -144,7 +144,7 @@ pub fn stage() -> Vec<Invocation> {
     ]
 }
 
-/// Calls about flows, and calls about executions that mean something for others.
+/// Calls about flows, and calls about executions that affect other executions.
 pub fn rows() -> Vec<Row> {
     use g::EdgeOn::{Completion, Success};
     let running = flow_id(which::RUNNING);

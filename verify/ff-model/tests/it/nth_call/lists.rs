@@ -1,4 +1,4 @@
-//! Operations in one list: each does what it does alone, and one that fails takes nothing of the others with it.
+//! Operations in one list: each has the same effect as alone, and a failing one does not affect the others.
 
 use std::time::Instant;
 
@@ -12,20 +12,20 @@ use super::rows::{NOW, Row, at, id, rows};
 use super::{difference, on_all_rows, staged};
 use crate::differential::{joined, renumbered};
 
-/// One in so many pairs is tried in the quick tier.
+/// In the quick tier, one pair in this number is tried.
 const PAIRS_SHARE: u64 = 150;
-/// One in so many failures.
+/// In the quick tier, one failure in this number is tried.
 const FAILURES_SHARE: u64 = 40;
 
-/// What a host made of an operation: its answer, or that it raised.
+/// The result of an operation: its reply, or that it raised.
 type Made = Result<Vec<u8>, HostError>;
 
-/// What the store holds, however the events came into it.
+/// The content of the store, however its events were appended.
 fn content(store: &Store) -> Dump {
     joined(renumbered(store.dump()))
 }
 
-/// The values of each answer, with their maps in order.
+/// The values of each reply, with sorted maps.
 fn ordered(made: Vec<Made>) -> Vec<Result<Vec<Vec<u8>>, HostError>> {
     let values = |bytes: Vec<u8>| {
         let (mut rest, mut values) = (bytes.as_slice(), Vec::new());
@@ -39,14 +39,14 @@ fn ordered(made: Vec<Made>) -> Vec<Result<Vec<Vec<u8>>, HostError>> {
     made.into_iter().map(|one| one.map(values)).collect()
 }
 
-/// The operations on the same terms: those of a list visit other partitions when all of them do.
+/// The operations with equal terms: those of a list visit other partitions only if all of them do.
 fn alike(mut operations: Vec<Invocation>) -> Vec<Invocation> {
     let visits = operations.iter().find_map(|one| one.terms.visits);
     operations.iter_mut().for_each(|one| one.terms.visits = visits);
     operations
 }
 
-/// What operations make of the stage, one after the other.
+/// The results of the operations on the stage, one call at a time.
 fn apart(operations: &[Invocation]) -> (Vec<Made>, Dump) {
     let store = staged();
     let made = operations.iter().map(|operation| store.send(operation.clone())).collect();
@@ -65,8 +65,8 @@ fn submission(n: u64) -> Invocation {
     at(ff_model::store::ROUTE, &SubmitExecution { submission }, NOW)
 }
 
-/// False for what does not see what stands before it in a list. What only reads runs first. The events of a list are appended at its
-/// end, so what counts them finds them next time.
+/// False for operations that do not see the operations before them in a list. Reads run first. The events of a list are
+/// appended at its end, so an operation that counts events finds them only next time.
 fn keeps_its_place(row: &Row) -> bool {
     !row.invocation.read_only && row.invocation.function != "ff_tally_events"
 }
@@ -81,7 +81,7 @@ fn two_functions_in_one_list_do_what_they_do_one_after_the_other() {
                 continue;
             }
             let mut pair = alike(vec![first.invocation.clone(), second.invocation.clone()]);
-            // Only those of one partition keep their order.
+            // Only operations of one partition keep their order.
             pair.sort_by_key(|one| one.route);
             let store = staged();
             let made = store.send_all(pair.clone());

@@ -1,7 +1,8 @@
-//! A call that fails at any of its store commands leaves nothing behind, and goes through when it is made again.
+//! A call that fails at any of its store commands leaves nothing behind, and succeeds when it is repeated.
 //!
-//! On the embedded host the host itself fails, then dies, at the n-th command. A server does not take back what a call has written, so
-//! there the library alone must see to it: its text is edited so that the n-th read, or the first write of a commit, raises.
+//! On the embedded host, the host itself fails, and then dies, at the n-th command. A server does not undo the writes
+//! of a failed call, so there the library alone must prevent them. Its text is edited so that the n-th read, or the
+//! first write of a commit, raises.
 
 mod flows;
 mod lists;
@@ -22,10 +23,10 @@ use ff_testkit::tier::is_sampled;
 use rows::{NOW, Row, rows, stage};
 use tempfile::TempDir;
 
-/// More commands than any call of the rows makes.
+/// More commands than any call of the rows needs.
 const COMMANDS_MAX: u64 = 2_000;
 
-/// Rows that ask for what is so already, or only look.
+/// Rows whose effect exists already, or that only read.
 const QUIET: [&str; 12] = [
     "store a step again",
     "suspend again",
@@ -46,7 +47,7 @@ fn accepted(row: &Row, reply: &[u8]) {
     assert!(value["err"].is_nil(), "{} was refused: {value}", row.name);
 }
 
-/// A store with the stage set. The calls are made once; every other store begins as a copy of the first.
+/// A store with the stage. Its calls are made once, and every other store starts as a copy of the first.
 fn staged() -> Store {
     static STAGE: LazyLock<TempDir> = LazyLock::new(|| {
         let (directory, store) = (tempfile::tempdir().expect("a directory"), Store::open(&Library::test().text));
@@ -70,7 +71,7 @@ fn sound(store: &Store, row: &Row) {
     assert!(findings.is_empty(), "{}: {findings:?}", row.name);
 }
 
-/// Which keys differ, in words.
+/// A description of the keys that differ.
 fn difference(before: &Dump, after: &Dump) -> String {
     let keys: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     let differ = keys.into_iter().filter(|key| before.get(*key) != after.get(*key));
@@ -99,7 +100,7 @@ fn a_list_says_of_each_execution_what_the_library_says_of_it() {
     for summary in items {
         let described = store.call(&DescribeExecution { execution_id: summary.execution_id }, NOW);
         let DescribeExecutionReply::Found { execution } = described.expect("it is there");
-        // The library derives the state of what is described; a list hands out stored bytes, and Rust derives it.
+        // The library derives the state in descriptions. A list returns stored bytes, and Rust derives it.
         let listed =
             (summary.state, summary.lifecycle_phase, summary.blocking_reason, summary.outcome, summary.priority);
         let known =
@@ -175,14 +176,14 @@ fn a_crash_after_the_commit_loses_only_the_answer() {
         assert_eq!(store.send(row.invocation.clone()), Err(HostError::Closed), "{}", row.name);
         store.reopen();
         assert!(store.dump() == expected, "{} was not kept:{}", row.name, difference(&expected, &store.dump()));
-        // Whoever missed the answer asks again; whatever it is told, the store stays sound.
+        // A caller that lost its reply repeats the call. Whatever the reply, the store stays sound.
         store.send(row.invocation.clone()).unwrap_or_else(|error| panic!("{} again: {error}", row.name));
         sound(&store, row);
         1
     });
 }
 
-/// Tries every row, several at a time; the sum of what each answers.
+/// Tries every row, several in parallel. Returns the sum of their results.
 fn on_all_rows(work: impl Fn(&Row) -> u64 + Sync) -> u64 {
     let (rows, next, sum) = (rows(), AtomicUsize::new(0), AtomicU64::new(0));
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -198,10 +199,10 @@ fn on_all_rows(work: impl Fn(&Row) -> u64 + Sync) -> u64 {
     sum.into_inner()
 }
 
-/// What a call does on a stage without faults.
+/// The effect of a call on a stage without faults.
 struct Done {
     content: Dump,
-    /// What it adds to the count of commands; it can fail at no more of them.
+    /// The number of commands it uses; it cannot fail at a later one.
     commands: u64,
 }
 
@@ -214,7 +215,7 @@ fn after(row: &Row) -> Done {
     Done { content: store.dump(), commands }
 }
 
-/// The library with a fault: the call says with `_fail` which of its reads and first writes raises.
+/// The library with a fault: the argument `_fail` of a call selects which of its reads or first writes raises.
 fn faulty() -> Library {
     let mut library = Library::test();
     let swap = |text: &str, from: &str, to: &str| {
@@ -263,9 +264,9 @@ end";
     library
 }
 
-/// The call with the number of the command that raises.
+/// The call with the number of the command that should raise.
 fn failing(row: &Row, n: u64) -> Invocation {
-    // The text of the call stays as it is: decoded and written again, bytes that are no UTF-8 would change their kind.
+    // The bytes of the call stay unchanged: decoding and encoding would change the kind of invalid UTF-8.
     let mut fields = row.invocation.args.as_slice();
     let count = rmp::decode::read_map_len(&mut fields).expect("a typed call is a map");
     let mut invocation = row.invocation.clone();
@@ -301,14 +302,14 @@ fn a_raise_before_the_first_write_leaves_nothing_on_a_server() {
         for (row, most) in rows {
             restore(&server, &mut connection, &stage);
             let before = digest(&mut connection);
-            // How many of its commands can raise is known when one that comes later does not.
+            // The number of commands that can raise is known once a higher number has no effect.
             for n in positions(&row, most).into_iter().chain([COMMANDS_MAX]) {
                 let outcome = server.host().call(failing(&row, n)).await;
                 let after = digest(&mut connection);
                 match &outcome {
                     Err(HostError::Raised { detail, .. }) if detail.contains("injected fault") => {}
                     Err(error) => panic!("{} at command {n}: {error}", row.name),
-                    // A batch goes on with its other items; everything else was answered because it makes fewer commands.
+                    // A batch continues with its other items. Any other call succeeded because it makes fewer commands.
                     Ok(_) if row.batch && n < most => {}
                     Ok(reply) => {
                         accepted(&row, reply);
@@ -340,14 +341,15 @@ fn a_raise_before_the_first_write_leaves_nothing_on_a_server() {
     println!("raises on a server: {raises}, {:.1} s", since.elapsed().as_secs_f64());
 }
 
-/// The commands at which a call of so many is made to fail: its first, its last, and in the quick tier a tenth of the others.
+/// The commands at which a call of this many is made to fail: its first, its last, and in the quick tier a tenth of the
+/// others.
 fn positions(row: &Row, most: u64) -> Vec<u64> {
     assert!(most > 0, "{} makes no store command", row.name);
     let tried = |n: &u64| *n == 1 || *n == most || is_sampled(&format!("{} {n}", row.name), 10);
     (1..=most).filter(tried).collect()
 }
 
-/// The last command of a call at which the host can fail; `most` counts some more.
+/// The last command of a call at which the host can fail; `most` includes a few more.
 fn last(row: &Row, most: u64) -> u64 {
     let fails = |n: &u64| {
         let store = staged();
@@ -357,7 +359,7 @@ fn last(row: &Row, most: u64) -> u64 {
     (1..most).rev().find(fails).unwrap_or_else(|| panic!("{} makes no store command", row.name))
 }
 
-/// What a call adds to the count of commands on the embedded host; on a server it makes no more.
+/// The number of commands that a call uses on the embedded host; on a server it uses no more.
 fn most(row: &Row) -> u64 {
     let store = staged();
     let before = store.commands();
@@ -365,7 +367,7 @@ fn most(row: &Row) -> u64 {
     store.commands() - before
 }
 
-/// What every key of the stage holds, in the server's own words.
+/// The content of every key of the stage, in the server's own serialisation.
 type Stage = Vec<(Vec<u8>, Vec<u8>)>;
 
 async fn set_server_stage(server: &Server, connection: &mut redis::Connection) -> Stage {
@@ -381,7 +383,7 @@ async fn set_server_stage(server: &Server, connection: &mut redis::Connection) -
     keys.into_iter().map(|key| dump(key, connection)).collect()
 }
 
-/// Sets the stage as it was, without its calls; what the store then holds.
+/// Restores the stage without repeating its calls. Returns the content of the store.
 fn restore(server: &Server, connection: &mut redis::Connection, stage: &Stage) {
     redis::cmd("FLUSHALL").exec(connection).expect("FLUSHALL");
     let mut pipe = redis::pipe();
@@ -392,7 +394,7 @@ fn restore(server: &Server, connection: &mut redis::Connection, stage: &Stage) {
     server.go_to(NOW);
 }
 
-/// What the server holds, as one number.
+/// The content of the server, as one digest.
 fn digest(connection: &mut redis::Connection) -> String {
     redis::cmd("DEBUG").arg("DIGEST").query(connection).expect("DEBUG DIGEST")
 }

@@ -1,4 +1,4 @@
-//! A store with an execution in every state, and for every function a call that it accepts.
+//! A store with an execution in every state, and for every function a call that succeeds.
 
 use ff_core::types::{AttemptId, BudgetId, ExecutionId, LeaseId, QuotaPolicyId, SignalId, SuspensionId, WaitpointId};
 use ff_model::run::START_MS;
@@ -10,15 +10,15 @@ use uuid::Uuid;
 
 use super::flows;
 
-/// One function with arguments it accepts on the stage.
+/// One function with arguments that succeed on the stage.
 pub struct Row {
     pub name: &'static str,
     pub invocation: Invocation,
-    /// The function commits item by item: on a server, a failure leaves whole items.
+    /// The function commits item by item: on a server, a failure leaves complete items.
     pub batch: bool,
 }
 
-/// The time of every row: some leases, delays and retentions of the stage are due by then.
+/// The time of every row. Some leases, delays and retentions of the stage are due by then.
 pub const NOW: i64 = START_MS + 5_000;
 
 pub fn at<C: Call>(route: Route, call: &C, now: i64) -> Invocation {
@@ -107,7 +107,7 @@ fn issue(n: u64, max: i64, ttl_ms: i64) -> g::IssueGrants {
     }
 }
 
-/// Where the slots of the narrow lane are counted, for all these rows care.
+/// The partition that counts the slots of the narrow lane in these rows.
 const SLOTS: Route = Route::Quota(0);
 
 fn narrow_set() -> String {
@@ -205,7 +205,7 @@ fn frames(n: u64, first: i64, count: i64) -> g::AppendFrames {
     }
 }
 
-/// The executions of the stage, by what became of them. Those of the fair lane run and end first, each alone in its lane.
+/// The executions of the stage, by their state. Those of the fair lane run and end first, each alone in its lane.
 mod who {
     pub const RUNNING: u64 = 1;
     pub const ENDED: u64 = 2;
@@ -228,15 +228,15 @@ mod who {
     pub const NARROW: u64 = 19;
     /// Waits for a budget.
     pub const POOR: u64 = 20;
-    /// Was refused because its quota was not there.
+    /// Was refused because its quota did not exist.
     pub const UNKNOWN: u64 = 21;
-    /// Was let in by a quota and a budget on the way of its claim.
+    /// Was admitted by a quota and a budget inside its claim.
     pub const LET_IN: u64 = 22;
-    /// Asks them with its claim.
+    /// Requests admission with its claim.
     pub const ASKS: u64 = 23;
 }
 
-/// The call, which visits other partitions on its way.
+/// The call, with visits to other partitions.
 fn visiting(invocation: Invocation) -> Invocation {
     let visits = Some(Visits { executions: 4, budgets: 2, quotas: 2 });
     Invocation { terms: Terms { visits, ..invocation.terms }, ..invocation }
@@ -247,7 +247,7 @@ fn metered() -> (QuotaPolicyId, BudgetId) {
     (QuotaPolicyId::from_uuid(uuid(510)), BudgetId::from_uuid(uuid(520)))
 }
 
-/// One execution that runs under a quota and a budget, and one that asks them.
+/// One execution that runs under a quota and a budget, and one that requests them.
 fn metered_stage() -> Vec<Invocation> {
     let (quota, budget) = metered();
     let submit = |n: u64| {
@@ -282,7 +282,7 @@ fn metered_stage() -> Vec<Invocation> {
     ]
 }
 
-/// Calls that do in one go what takes several on a cluster.
+/// Calls that do at once what takes several calls on a cluster.
 fn visiting_rows() -> Vec<Row> {
     let visits = |row: Row| Row { invocation: visiting(row.invocation), ..row };
     let let_in = who::LET_IN;
@@ -293,7 +293,7 @@ fn visiting_rows() -> Vec<Row> {
     ]
 }
 
-/// The calls that set the stage.
+/// The calls that set up the stage.
 pub fn stage() -> Vec<Invocation> {
     let on =
         |n: u64| g::Submission { lane: "fair".to_owned(), fairness_key: Some("tenant".to_owned()), ..submission(n) };
@@ -303,7 +303,7 @@ pub fn stage() -> Vec<Invocation> {
         let call = g::CompleteExecution { result: Some(Bytes(result)), ..g::CompleteExecution::new(id(n), fence(n)) };
         at(ROUTE, &call, START_MS)
     };
-    // The lease after a wait: its epoch is the next one.
+    // The lease after a wait, which has the next epoch.
     let again = |n: u64| at(ROUTE, &claim("fair", n + 500, 60_000, 1), START_MS);
     let complete_again = |n: u64| {
         let LeaseIds { lease_id, .. } = ids(n + 500);
@@ -487,7 +487,7 @@ fn take_webhooks() -> g::TakeWebhooks {
     g::TakeWebhooks { each: 4, in_flight: [].into(), limit: 8 }
 }
 
-/// The webhook of the first end of an execution, at the time of the stage: its id is made of these.
+/// The webhook for the first end of an execution at the time of the stage; its id is derived from these.
 fn webhook_of(n: u64) -> Uuid {
     let owner = id(n).to_string();
     let digest = hex::encode(sha1::Sha1::digest(format!("{owner}:1:{START_MS}")));
@@ -496,7 +496,7 @@ fn webhook_of(n: u64) -> Uuid {
     text.concat().parse().expect("an id")
 }
 
-/// What a courier takes, and what it says about the try that the stage began.
+/// What a courier takes, and its outcome for the try that the stage began.
 fn webhook_rows() -> Vec<Row> {
     use g::WebhookResult::{Delivered, Failed, Refused};
     let note =
@@ -510,7 +510,7 @@ fn webhook_rows() -> Vec<Row> {
     ]
 }
 
-/// Every function, some of them twice where a call takes another way.
+/// Every function; twice if a call can take another path.
 pub fn rows() -> Vec<Row> {
     let mut rows = worker_rows();
     rows.extend(wait_rows());
@@ -629,7 +629,7 @@ fn wait_rows() -> Vec<Row> {
     ]
 }
 
-/// A step of the running attempt, with a result of so many bytes.
+/// A step of the running attempt, with a result of this many bytes.
 fn stored(name: &str, bytes: usize) -> g::StoreStep {
     g::StoreStep {
         result: Some(vec![7; bytes].into()),
@@ -816,7 +816,7 @@ fn slot_rows() -> Vec<Row> {
     ]
 }
 
-/// What the bearer of a token may do.
+/// The rights of a token's bearer.
 fn token(n: u64) -> g::GrantAccess {
     g::GrantAccess {
         namespaces: Some(vec![default()]),
@@ -931,15 +931,15 @@ fn asking(numbers: std::ops::Range<u64>) -> Vec<g::QuotaCandidate> {
     numbers.map(one).collect()
 }
 
-/// One whose weight still counts.
+/// An execution whose weight still counts.
 fn lately() -> g::QuotaCandidate {
     g::QuotaCandidate { key: "late".to_owned(), ..asking(410..411).remove(0) }
 }
 
-/// The digest of the key under which one is called.
+/// The digest of the key under which an execution is called.
 const CALLED: &str = "970eeb47b2d091dc3fee";
 
-/// One that is in, and one that waits for it.
+/// One that holds a slot, and one that waits for it.
 fn one_called() -> Vec<g::QuotaCandidate> {
     let under = |candidate| g::QuotaCandidate { key: "called".to_owned(), ..candidate };
     asking(420..422).into_iter().map(under).collect()
@@ -1008,7 +1008,7 @@ fn quota_rows() -> Vec<Row> {
     ]
 }
 
-/// Where budgets are, for all these rows care.
+/// The partition of budgets in these rows.
 const BUDGETS: Route = Route::Budget(0);
 
 fn budget_id(n: u64) -> BudgetId {
@@ -1089,16 +1089,17 @@ fn note_usage(budget: u64) -> g::NoteUsage {
     g::NoteUsage::new(budget_id(budget), tokens(5), id(who::RUNNING), fence(who::RUNNING))
 }
 
-/// A tree of two budgets, the lower one with a hold, a reservation and reports, one refused; an execution waits for it.
+/// A tree of two budgets. The lower one has a hold, a reservation and reports, one of them refused, and an execution
+/// waits for it.
 fn budget_stage() -> Vec<Invocation> {
     vec![
         at(BUDGETS, &new_budget(1, None, 3_600_000), START_MS),
         at(BUDGETS, &new_budget(2, Some(1), 3_000), START_MS),
         at(BUDGETS, &new_budget(3, None, 3_600_000), START_MS),
-        // Somebody was refused, and there is room again.
+        // An execution was refused, and there is room again.
         at(BUDGETS, &g::ApplyUsage { budget_id: budget_id(3), ..usage_report(5, 5_000) }, START_MS),
         at(BUDGETS, &raise(3), START_MS),
-        // A day is over, and nobody has said when the next one is.
+        // A day is over, and the end of the next one was not set.
         at(BUDGETS, &daily(5), START_MS),
         at(BUDGETS, &g::ApproveBudget { actor: ops(), budget_id: budget_id(5) }, START_MS + 2_000),
         at(
