@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::client::{Away, Refused};
+use crate::problem::{Away, Refused};
 
 /// How long, and whether at all, a command that goes on waits for its server.
 ///
@@ -33,11 +33,6 @@ impl Patience {
         }
         self.tries += 1;
         Ok(Duration::from_millis(100 << self.tries.min(5)))
-    }
-
-    /// True when the last question was answered.
-    pub fn is_answered(&self) -> bool {
-        self.answered && self.tries == 0
     }
 
     /// True when it has just gone away: that is worth a word, once.

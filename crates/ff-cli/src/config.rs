@@ -12,7 +12,7 @@ use anyhow::{Context, bail};
 use clap::builder::Resettable;
 use clap::{Arg, ArgAction, Command};
 
-use crate::client::WrongUsage;
+use crate::problem::WrongUsage;
 use crate::store::{StoreAddress, state_directory};
 
 /// The file that is read when none is named.

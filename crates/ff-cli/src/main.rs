@@ -4,15 +4,24 @@ mod away;
 mod client;
 mod commands;
 mod config;
+mod follow;
+mod ids;
 mod listen;
+mod output;
 mod pages;
+mod problem;
 mod progress;
 mod quiet;
+mod sheet;
+mod spelling;
+mod states;
 mod store;
 mod table;
 mod telemetry;
 mod terminal;
+mod times;
 mod transfer;
+mod values;
 mod view;
 
 use std::ffi::OsString;
@@ -22,8 +31,8 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use client::{WRONG_USAGE, explained};
 use config::Settings;
+use problem::{WRONG_USAGE, explained};
 use telemetry::{Telemetry, TelemetryArgs};
 
 /// A durable execution engine for long-running, interruptible work.
@@ -136,7 +145,7 @@ impl Command {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let args: Vec<OsString> = std::env::args_os().collect();
+    let args: Vec<OsString> = spelling::modern(std::env::args_os());
     let settings = match Settings::read(&args, &Cli::command()) {
         Ok(settings) => settings,
         Err(error) => {
@@ -202,6 +211,6 @@ async fn main() -> ExitCode {
     telemetry.stop().await;
     done.unwrap_or_else(|error| {
         eprintln!("ff: {}", explained(&error));
-        client::exit_code(&error)
+        problem::exit_code(&error)
     })
 }

@@ -9,7 +9,7 @@ use ff_core::PartitionConfig;
 use ff_script::generated::{NextDue, NextDueReply};
 use ff_script::{Client, Content, Contents, Route};
 
-use crate::client::time;
+use crate::times::moment;
 
 /// The live servers of a store, and the ends of its workers' registrations.
 const SERVERS: &[u8] = b"ff:idx:{w}:servers";
@@ -103,7 +103,7 @@ impl Alive {
         if let Some((instance, until)) = new.next() {
             bail!(
                 "worker {instance} is alive on this store without a server; stop it first (it is registered until {} UTC, for {} s more)",
-                time(&(*until).into()),
+                moment(*until),
                 self.seconds(*until)
             );
         }

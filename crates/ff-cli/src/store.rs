@@ -10,7 +10,7 @@ use ff_backend_valkey::ValkeyHost;
 use ff_engine::EngineOptions;
 use ff_script::{Content, Contents, Host, HostError, Library, Route};
 
-use crate::client::WrongUsage;
+use crate::problem::WrongUsage;
 
 /// How the embedded store says that another process has it.
 pub const IN_USE: &str = "is in use by process";

@@ -71,12 +71,55 @@ impl Keys {
         Self { before, pressed }
     }
 
-    /// The next key; waits for ever where no key can come.
-    pub async fn next(&mut self) -> u8 {
+    /// The next key; waits for ever where no key can come. Given up while an arrow arrives, it forgets the arrow alone.
+    pub async fn next(&mut self) -> Key {
+        loop {
+            let key = self.byte().await;
+            if key != ESCAPE {
+                return Key::Char(char::from(key));
+            }
+            // Arrows and their like are an escape, a bracket and a letter or a number.
+            if matches!(self.byte().await, b'[' | b'O')
+                && let Some(key) = arrow(self.byte().await)
+            {
+                return key;
+            }
+        }
+    }
+
+    async fn byte(&mut self) -> u8 {
         match self.pressed.recv().await {
-            Some(key) => key,
+            Some(byte) => byte,
             None => std::future::pending().await,
         }
+    }
+}
+
+const ESCAPE: u8 = 0x1b;
+
+/// A key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Key {
+    /// One that stands for itself.
+    Char(char),
+    /// Towards the first line.
+    Up,
+    /// Towards the last line.
+    Down,
+    /// A page towards the first line.
+    PageUp,
+    /// A page towards the last line.
+    PageDown,
+}
+
+/// The key behind an escape and a bracket.
+fn arrow(byte: u8) -> Option<Key> {
+    match byte {
+        b'A' => Some(Key::Up),
+        b'B' => Some(Key::Down),
+        b'5' => Some(Key::PageUp),
+        b'6' => Some(Key::PageDown),
+        _ => None,
     }
 }
 

@@ -4,10 +4,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use ff_api::Ask;
+use ff_api::events::{EventsQuery, ReadEvents};
+use ff_sdk::http::Lines;
 use tokio::time::Instant;
 
 use crate::away::{Patience, WAITING};
-use crate::client::{Api, Output, print};
+use crate::client::Api;
+use crate::output::{Output, print};
 use crate::terminal;
 
 /// A view is looked at this often even when no event says that something has changed: ages grow by themselves.
@@ -94,7 +98,7 @@ impl WatchArgs {
         self,
         api: &Api,
         output: Output,
-        about: &[(&str, String)],
+        about: &EventsQuery,
         look: impl AsyncFn() -> anyhow::Result<View>,
     ) -> anyhow::Result<ExitCode> {
         if !self.watch {
@@ -148,24 +152,29 @@ impl WatchArgs {
     }
 }
 
+/// The events of these types.
+pub fn types(types: &str) -> EventsQuery {
+    EventsQuery { types: Some(types.to_owned()), ..EventsQuery::default() }
+}
+
 /// Says when something happened on the server, by its event feed.
 pub struct Pulse {
-    events: Option<reqwest::Response>,
+    events: Option<Lines>,
     /// There is a feed, for us too.
     heard_of: bool,
 }
 
 impl Pulse {
     /// Listens from now on. Without a feed only time passes.
-    pub async fn open(api: &Api, about: &[(&str, String)]) -> Self {
-        let events = api.lines("/v1/events", about).await.ok();
+    pub async fn open(api: &Api, about: &EventsQuery) -> Self {
+        let events = api.lines(&Ask::<ReadEvents>::by((), about.clone())).await.ok();
         Self { heard_of: events.is_some(), events }
     }
 
     /// Opens a feed that has ended anew, e.g. after the server was started again.
-    pub async fn keep_open(&mut self, api: &Api, about: &[(&str, String)]) {
+    pub async fn keep_open(&mut self, api: &Api, about: &EventsQuery) {
         if self.events.is_none() && self.heard_of {
-            self.events = api.lines("/v1/events", about).await.ok();
+            self.events = api.lines(&Ask::<ReadEvents>::by((), about.clone())).await.ok();
         }
     }
 
@@ -186,9 +195,8 @@ impl Pulse {
                 tokio::time::sleep_until(until).await;
                 return false;
             };
-            match tokio::time::timeout_at(until, events.chunk()).await {
+            match tokio::time::timeout_at(until, events.next()).await {
                 Err(_) => return false,
-                Ok(Ok(Some(chunk))) if chunk.trim_ascii().is_empty() => {}
                 Ok(Ok(Some(_))) => return true,
                 Ok(Ok(None) | Err(_)) => self.events = None,
             }

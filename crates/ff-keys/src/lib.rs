@@ -35,5 +35,5 @@ pub use key_id::{InvalidKeyId, KeyId};
 pub use keys::Keys;
 pub use place::{Places, Source, data_dir};
 pub use ring::{KeyFacts, KeyRing};
-pub use token::{TOKEN_BYTES_MAX, digest};
+pub use token::{TOKEN_BYTES_MAX, digest, read_claims};
 pub use webhook::{InvalidWebhook, WEBHOOK_TOLERANCE_MS, WebhookHeaders, WebhookKey, sign_webhook, verify_webhook};

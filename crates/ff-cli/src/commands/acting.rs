@@ -2,32 +2,82 @@
 
 use std::process::ExitCode;
 
-use clap::{ArgGroup, Args};
-use ff_core::state::PublicState;
-use serde_json::{Map, Value};
+use clap::Args;
+use ff_api::executions::{ActionOutcome, BulkCounts, ExecutionDone, ExecutionFilter};
+use ff_api::{Ask, Operation};
+use ff_core::types::ExecutionId;
+use serde::Serialize;
 
-use crate::client::{Api, Output, ServerArgs, for_each, pair, read_ids, say, say_raw, segment, text, words};
+use super::filters::FilterArgs;
+use crate::client::{Answered, Api, ServerArgs};
+use crate::ids::{for_each, id, read_ids};
+use crate::output::{Output, say, say_raw};
 use crate::progress::Progress;
 
 /// How many executions one bulk request acts on.
-const BULK: u64 = 500;
+const BULK: i64 = 500;
 
-/// Posts `/v1/executions/{id}/{verb}` for each id; a refusal is said and the others go on.
-pub async fn act(
-    server: &ServerArgs,
-    ids: Vec<String>,
-    verb: &str,
-    body: &Value,
-    output: Output,
-) -> anyhow::Result<ExitCode> {
+/// What an action on one execution returns.
+pub trait Done {
+    /// The execution.
+    fn execution_id(&self) -> ExecutionId;
+    /// What happened, in a word.
+    fn outcome(&self) -> String;
+}
+
+impl Done for ExecutionDone {
+    fn execution_id(&self) -> ExecutionId {
+        self.execution_id
+    }
+
+    fn outcome(&self) -> String {
+        let word = match self.outcome {
+            ActionOutcome::Cancelled => "cancelled",
+            ActionOutcome::Requested => "its worker is asked to end",
+            ActionOutcome::Already => match self.terminal_outcome {
+                Some(outcome) => return format!("had ended already: {outcome}"),
+                None => "it was so already",
+            },
+            ActionOutcome::Replayed => "replayed",
+            ActionOutcome::Held => "held",
+            ActionOutcome::Released => "released",
+            ActionOutcome::Revoked => "its lease is taken away",
+        };
+        word.to_owned()
+    }
+}
+
+impl Done for ff_api::suspensions::SuspensionEnded {
+    fn execution_id(&self) -> ExecutionId {
+        self.execution_id
+    }
+
+    fn outcome(&self) -> String {
+        match self.outcome {
+            ff_api::suspensions::SuspensionOutcome::Resumed => "resumed".to_owned(),
+            ff_api::suspensions::SuspensionOutcome::Failed => "failed".to_owned(),
+        }
+    }
+}
+
+/// Asks for an operation on each execution; a refusal is said and the others go on.
+pub async fn act<O>(server: &ServerArgs, ids: Vec<String>, body: &O::Body, output: Output) -> anyhow::Result<ExitCode>
+where
+    O: Operation<
+            At = ExecutionId,
+            Query = ff_api::Nothing,
+            Body: Serialize + Clone,
+            Answer: Done + serde::de::DeserializeOwned,
+        >,
+{
     let api = &Api::new(server)?;
-    let body = &body.to_string();
-    for_each(ids, |id| async move {
-        let reply = api.post(&format!("/v1/executions/{}/{verb}", segment(&id)), body.clone()).await?.accepted()?;
+    for_each(ids, |name| async move {
+        let ask = Ask::<O>::with(id("an execution", &name)?, body.clone());
+        let Answered { value, bytes, .. } = api.ask(&ask).await?;
         match output {
-            Output::Json => say_raw(&reply.bytes),
-            Output::Ids => say(&text(&reply.json()?["execution_id"])),
-            Output::Table => say(&format!("{id}  {}", text(&reply.json()?["outcome"]))),
+            Output::Json => say_raw(&bytes),
+            Output::Ids => say(&value.execution_id().to_string()),
+            Output::Table => say(&format!("{}  {}", value.execution_id(), value.outcome())),
         }
     })
     .await
@@ -35,123 +85,100 @@ pub async fn act(
 
 /// Which executions a verb is about: by their ids, or all that match filters.
 #[derive(Args, Clone, Debug)]
-#[command(group = ArgGroup::new("filters").multiple(true))]
 pub struct BulkArgs {
-    /// Execution ids; `-` reads them from stdin.
+    /// Execution ids; `-` reads them from stdin. Instead of ids: filters.
     #[arg(required_unless_present = "filters", conflicts_with = "filters", value_name = "ID")]
     ids: Vec<String>,
-    /// Instead of ids: those of this namespace. Filters narrow each other.
-    #[arg(long, group = "filters", help_heading = "Filters")]
-    namespace: Option<String>,
-    /// Instead of ids: those of this lane.
-    #[arg(long, group = "filters", help_heading = "Filters")]
-    lane: Option<String>,
-    /// Instead of ids: those of this kind.
-    #[arg(long, group = "filters", help_heading = "Filters")]
-    kind: Option<String>,
-    /// Instead of ids: those in this state.
-    #[arg(long, group = "filters", help_heading = "Filters", value_parser = words(PublicState::ALL))]
-    state: Option<String>,
-    /// Instead of ids: those with this tag.
-    #[arg(long, group = "filters", help_heading = "Filters", value_parser = pair, value_name = "KEY=VALUE")]
-    tag: Option<(String, String)>,
-    /// Instead of ids: members of this flow.
-    #[arg(long = "flow", alias = "flow-id", group = "filters", help_heading = "Filters", value_name = "ID")]
-    flow_id: Option<String>,
-    /// Instead of ids: those leased by this worker instance.
-    #[arg(long, group = "filters", help_heading = "Filters")]
-    worker: Option<String>,
-    /// Instead of ids: those created after this time, in epoch milliseconds.
-    #[arg(long, group = "filters", help_heading = "Filters")]
-    created_after: Option<i64>,
-    /// Instead of ids: those created before this time, in epoch milliseconds.
-    #[arg(long, group = "filters", help_heading = "Filters")]
-    created_before: Option<i64>,
+    #[command(flatten)]
+    filters: FilterArgs,
 }
 
 impl BulkArgs {
-    /// The fields of a bulk request.
-    fn fields(&self) -> Map<String, Value> {
-        let tag = self.tag.as_ref().map(|(key, value)| format!("{key}:{value}"));
-        let texts = [
-            ("namespace", self.namespace.clone()),
-            ("lane", self.lane.clone()),
-            ("kind", self.kind.clone()),
-            ("state", self.state.clone()),
-            ("tag", tag),
-            ("flow_id", self.flow_id.clone()),
-            ("worker", self.worker.clone()),
-        ];
-        let times = [("created_after", self.created_after), ("created_before", self.created_before)];
-        texts
-            .into_iter()
-            .filter_map(|(name, text)| Some((name.to_owned(), text?.into())))
-            .chain(times.into_iter().filter_map(|(name, time)| Some((name.to_owned(), time?.into()))))
-            .collect()
-    }
-
     /// Acts on the ids, or on everything that matches.
-    pub async fn act(
+    pub async fn act<One, Many>(
         &self,
         server: &ServerArgs,
-        verb: &str,
         doing: &'static str,
-        body: &Value,
+        body: &One::Body,
+        many: impl Fn(ExecutionFilter, Option<String>) -> Many::Body,
         output: Output,
-    ) -> anyhow::Result<ExitCode> {
-        if self.ids.is_empty() {
-            return self.act_on_matches(server, verb, doing, body, output).await;
+    ) -> anyhow::Result<ExitCode>
+    where
+        One: Operation<At = ExecutionId, Query = ff_api::Nothing, Body: Serialize + Clone, Answer = ExecutionDone>,
+        Many: Operation<At = (), Query: Serialize + Default, Body: Serialize, Answer = BulkCounts>,
+    {
+        if !self.ids.is_empty() {
+            return act::<One>(server, read_ids(&self.ids)?, body, output).await;
         }
-        act(server, read_ids(&self.ids)?, verb, body, output).await
-    }
-
-    /// Request by request, and then says what became of all.
-    async fn act_on_matches(
-        &self,
-        server: &ServerArgs,
-        verb: &str,
-        doing: &'static str,
-        body: &Value,
-        output: Output,
-    ) -> anyhow::Result<ExitCode> {
         let api = Api::new(server)?;
-        let mut sums: Map<String, Value> = Map::new();
-        let mut progress = Progress::new(doing, None);
-        let mut cursor = Value::Null;
-        loop {
-            let mut fields = self.fields();
-            fields.extend(body.as_object().cloned().unwrap_or_default());
-            fields.insert("limit".to_owned(), BULK.into());
-            fields.insert("cursor".to_owned(), cursor);
-            let path = format!("/v1/executions:{verb}");
-            let answer = api.post(&path, Value::Object(fields).to_string()).await?.accepted()?.json()?;
-            for (name, count) in answer.as_object().into_iter().flatten() {
-                if let Some(count) = count.as_u64() {
-                    let before = sums.get(name).and_then(Value::as_u64).unwrap_or(0);
-                    sums.insert(name.clone(), (before + count).into());
+        let (mut sum, mut progress) = (BulkCounts::default(), Progress::new(doing, None));
+        for filter in self.filters.each() {
+            let mut cursor = None;
+            loop {
+                let body = many(filter.clone(), cursor);
+                let ask = Ask::<Many> { at: (), query: Many::Query::default(), body };
+                let counts = api.ask(&ask).await?.value;
+                progress.advance(counts.matched);
+                add(&mut sum, &counts);
+                cursor = counts.next_cursor;
+                if cursor.is_none() {
+                    break;
                 }
-            }
-            progress.advance(answer["matched"].as_u64().unwrap_or(0));
-            cursor = answer["next_cursor"].clone();
-            if cursor.is_null() {
-                break;
             }
         }
         drop(progress);
-        let refused = sums.get("refused").and_then(Value::as_u64).unwrap_or(0);
         match output {
-            Output::Json => say(&Value::Object(sums).to_string())?,
-            Output::Ids | Output::Table => {
-                let matched = sums.get("matched").map(text).unwrap_or_default();
-                let said: Vec<String> = sums
-                    .iter()
-                    .filter(|(name, count)| *name != "matched" && **count != 0)
-                    .map(|(name, count)| format!("{count} {name}"))
-                    .collect();
-                let said = if said.is_empty() { String::new() } else { format!(": {}", said.join(", ")) };
-                say(&format!("{matched} matched{said}"))?;
-            }
+            Output::Json => say(&serde_json::to_string(&sum)?)?,
+            Output::Ids | Output::Table => say(&told(&sum))?,
         }
-        Ok(if refused > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+        Ok(if sum.refused > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    }
+}
+
+/// How many one request acts on.
+pub const fn bulk_limit() -> Option<i64> {
+    Some(BULK)
+}
+
+fn add(sum: &mut BulkCounts, counts: &BulkCounts) {
+    let BulkCounts { matched, cancelled, requested, replayed, unchanged, refused, next_cursor: _ } = counts;
+    sum.matched += matched;
+    for (sum, count) in
+        [(&mut sum.cancelled, cancelled), (&mut sum.requested, requested), (&mut sum.replayed, replayed)]
+    {
+        if let Some(count) = count {
+            *sum.get_or_insert(0) += count;
+        }
+    }
+    sum.unchanged += unchanged;
+    sum.refused += refused;
+}
+
+fn told(sum: &BulkCounts) -> String {
+    let counted = [
+        ("cancelled", sum.cancelled.unwrap_or(0)),
+        ("asked to end", sum.requested.unwrap_or(0)),
+        ("replayed", sum.replayed.unwrap_or(0)),
+        ("unchanged", sum.unchanged),
+        ("refused", sum.refused),
+    ];
+    let said: Vec<String> =
+        counted.iter().filter(|(_, count)| *count > 0).map(|(name, count)| format!("{count} {name}")).collect();
+    let said = if said.is_empty() { String::new() } else { format!(": {}", said.join(", ")) };
+    format!("{} matched{said}", sum.matched)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_answers_of_many_requests_add_up() {
+        let mut sum = BulkCounts::default();
+        let page = BulkCounts { matched: 3, cancelled: Some(2), unchanged: 1, ..BulkCounts::default() };
+        add(&mut sum, &page);
+        add(&mut sum, &page);
+        assert_eq!(told(&sum), "6 matched: 4 cancelled, 2 unchanged");
+        assert_eq!(told(&BulkCounts::default()), "0 matched");
     }
 }

@@ -7,18 +7,20 @@ use ff_api::Ask;
 use ff_api::waitpoints::{InboxQuery, InboxState, ListWaitpoints, Waitpoint};
 use ff_script::generated::{ApproverState, WaitpointState};
 
-use crate::client::{Api, OutputArgs, ServerArgs, now_ms, span};
+use crate::client::{Api, ServerArgs};
+use crate::output::OutputArgs;
 use crate::pages::{PageArgs, Paged};
-use crate::table::{Table, number, text};
-use crate::view::{View, WatchArgs};
+use crate::table::{Table, id, number, text};
+use crate::times::{now_ms, span};
+use crate::view::{View, WatchArgs, types};
 
-/// Lists open waitpoints, oldest first: who is asked, how far each wait is, and when it ends by itself.
+/// Lists open waitpoints, oldest first: the approvers, how far each wait is, and when it ends by itself.
 #[derive(Args)]
 #[command(after_help = "Example:
   ff approvals --namespace payments
   ff approvals --watch")]
 pub struct Approvals {
-    /// Those of a namespace.
+    /// Only those of this namespace.
     #[arg(long)]
     namespace: Option<String>,
     #[command(flatten)]
@@ -35,13 +37,13 @@ impl Approvals {
     /// Prints the list, once or on every change.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         let namespace = self.namespace;
-        let list = Paged::new(self.page, vec![("types", "waitpoint.,execution.".to_owned())], |limit, cursor| {
+        let list = Paged::new(self.page, types("waitpoint.,execution."), |limit, cursor| {
             let (limit, namespace) = (Some(limit), namespace.clone());
             Ask::<ListWaitpoints>::by((), InboxQuery { state: Some(InboxState::Open), namespace, limit, cursor })
         });
         let api = Api::new(&self.server)?;
-        let id = |item: &Waitpoint| item.waitpoint_id.to_string();
-        list.show(&api, self.watch, self.output.output, id, |items| {
+        let named = |item: &Waitpoint| item.waitpoint_id.to_string();
+        list.show(&api, self.watch, self.output.output, named, |items| {
             let what = serde_json::to_string(items).expect("waitpoints are JSON");
             View::lines(table(items)).about(what)
         })
@@ -50,7 +52,7 @@ impl Approvals {
 }
 
 fn table(items: &[Waitpoint]) -> Vec<String> {
-    let mut table = Table::new(["WAITPOINT", "KEY", "EXECUTION", "KIND", "AGE", "LEFT", "WHO", "PROGRESS"]);
+    let mut table = Table::new(["WAITPOINT", "KEY", "EXECUTION", "KIND", "AGE", "LEFT", "APPROVERS", "PROGRESS"]);
     let now = now_ms();
     for item in items {
         let named = |one: &ApproverState| {
@@ -63,9 +65,9 @@ fn table(items: &[Waitpoint]) -> Vec<String> {
             _ => item.progress.as_deref().unwrap_or_default(),
         };
         table.row([
-            text(item.waitpoint_id.to_string()),
+            id(item.waitpoint_id),
             text(&item.key),
-            text(item.execution_id.to_string()),
+            id(item.execution_id),
             text(&item.kind),
             number(span(Some(now - item.created_at))),
             number(span(item.expires_at.map(|at| at - now))),

@@ -4,9 +4,11 @@ use std::io::{BufRead, BufReader};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use serde_json::Value;
+use ff_api::executions::Submitted;
 
-use crate::client::{Api, Output, WrongUsage, print, say, text};
+use crate::client::{Api, item};
+use crate::output::{Output, print, say};
+use crate::problem::{Refused, WrongUsage, explained};
 use crate::progress::Progress;
 
 /// How many executions, and how many bytes, one request carries at most.
@@ -79,23 +81,25 @@ async fn send(
     if numbers.is_empty() {
         return Ok(());
     }
-    let reply = api.post("/v1/executions:batch", std::mem::take(batch)).await?.accepted()?;
+    let answer = api.submit_lines(std::mem::take(batch)).await?;
     if output == Output::Json {
-        print(std::str::from_utf8(&reply.bytes)?)?;
+        print(std::str::from_utf8(&answer)?)?;
     }
-    let answers = reply.bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    let answers = answer.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     for (line, number) in answers.zip(numbers.drain(..)) {
-        let answer: Value = serde_json::from_slice(line).context("the server's answer is not JSON")?;
-        let error = &answer["error"];
-        if !error.is_null() {
-            sums.refused += 1;
-            eprintln!("ff: line {number}: {} ({})", text(&error["detail"]), text(&error["code"]));
-            continue;
-        }
+        let submitted: Submitted = match item(line) {
+            Ok(submitted) => submitted,
+            Err(error) if error.downcast_ref::<Refused>().is_some() => {
+                sums.refused += 1;
+                eprintln!("ff: line {number}: {}", explained(&error));
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
         sums.submitted += 1;
-        sums.duplicates += u64::from(answer["duplicate"] == true);
+        sums.duplicates += u64::from(submitted.duplicate);
         if output == Output::Ids {
-            say(&text(&answer["execution_id"]))?;
+            say(&submitted.execution_id.to_string())?;
         }
     }
     Ok(())

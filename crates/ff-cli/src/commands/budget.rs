@@ -1,18 +1,40 @@
 //! `ff budget`: how much may be used, what is used and held, and who waits for it.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::{Args, Subcommand};
-use serde_json::{Map, Value, json};
-
-use crate::client::{
-    Api, Output, OutputArgs, Reply, ServerArgs, WrongUsage, amount, say, say_raw, segment, text, time,
+use ff_api::Ask;
+use ff_api::budgets::{
+    ApproveBudget, Budget, BudgetsQuery, ChangeBudget, ChangeBudgetBody, CorrectBody, CorrectBudget, CreateBudget,
+    CreateBudgetBody, DeleteBudget, GetBudget, LimitBody, LimitPatchBody, ListBlockedOnBudget, ListBudgets, NamedScope,
+    ResetBudget, ScopeBody,
 };
+use ff_api::events::EventsQuery;
+use ff_api::page::PageQuery;
+use ff_api::reset::{CalendarReset, CalendarUnit, IntervalReset, Reset};
+use ff_api::usage::{
+    Amounts, ReleaseBudget, ReleaseReservationBody, ReportUsageResult, ReserveBody, ReserveBudget, Reserved,
+    SettleBody, SettleBudget, SpendBudget, UsageBody,
+};
+use ff_core::types::BudgetId;
+use ff_script::generated::{BudgetScope, OnHard, OnSoft, ScopeType};
+use uuid::Uuid;
+
+use super::blocked::{self, BlockedArgs};
+use crate::client::{Answered, Api, ServerArgs};
+use crate::ids::id;
+use crate::output::{Output, OutputArgs, say, say_raw};
+use crate::pages::{PageArgs, Paged};
+use crate::problem::WrongUsage;
+use crate::table::{self, Table, number, text};
+use crate::times::{duration, length, moment};
+use crate::values::{amount, words};
 use crate::view::{View, WatchArgs};
 
 /// How many of those that wait `show` names.
-const BLOCKED_SHOWN: &str = "10";
+const BLOCKED_SHOWN: i64 = 10;
 
 /// Budgets.
 #[derive(Args)]
@@ -23,7 +45,7 @@ pub struct BudgetCommand {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Makes a budget and prints its id.
+    /// Makes a budget and shows it; with `-o ids` it prints the id alone.
     #[command(after_help = "Example:
   ff budget create --hard tokens=100000 --soft tokens=80000 --reset-calendar day --zone Europe/Berlin
   ff submit --kind call --budget 0192f3a1-…:tokens=500")]
@@ -55,7 +77,7 @@ enum Verb {
     #[command(after_help = "Example:
   ff budget usage 0192f3a1-… --amount tokens=120 --dedup-key invoice-7")]
     Usage(Usage),
-    /// Holds amounts for a time and prints the reservation's id. Exits 6 when a hard limit is in the way.
+    /// Holds amounts for a time and shows the reservation's id. Exits 6 when a hard limit is in the way.
     Reserve(Reserve),
     /// Turns a reservation into what was really used. Exits 6 when a hard limit is in the way.
     Settle(Settle),
@@ -83,39 +105,39 @@ struct Limits {
     #[arg(long, value_parser = amount, value_name = "DIMENSION=N")]
     soft: Vec<(String, i64)>,
     /// What happens at a soft limit.
-    #[arg(long, value_parser = ["notify", "require_approval"])]
-    on_soft: Option<String>,
+    #[arg(long, value_parser = words(OnSoft::ALL))]
+    on_soft: Option<OnSoft>,
     /// What happens at a hard limit.
-    #[arg(long, value_parser = ["suspend", "block", "cancel", "fail"])]
-    on_hard: Option<String>,
+    #[arg(long, value_parser = words(OnHard::ALL))]
+    on_hard: Option<OnHard>,
 }
 
 #[derive(Args)]
 struct Create {
-    /// The budget's id; minted unless said.
-    #[arg(long)]
-    budget_id: Option<String>,
+    /// The budget's id, a UUID (default: a new one).
+    #[arg(long, value_name = "ID")]
+    budget_id: Option<BudgetId>,
     /// The namespace of the executions that may name it.
     #[arg(long)]
     namespace: Option<String>,
     /// The budget it stands under: what is used here is used there as well.
-    #[arg(long)]
-    parent: Option<String>,
+    #[arg(long, value_name = "ID")]
+    parent: Option<BudgetId>,
     /// What it applies to: namespace, lane:NAME, flow:ID, tenant:NAME or custom.
-    #[arg(long, value_name = "TYPE[:ID]")]
-    scope: Option<String>,
+    #[arg(long, value_name = "TYPE[:ID]", value_parser = scope_body)]
+    scope: Option<ScopeBody>,
     /// A dimension without a limit; may be repeated.
     #[arg(long, value_name = "NAME")]
     dimension: Vec<String>,
     #[command(flatten)]
     limits: Limits,
-    /// A period ends after so many milliseconds.
-    #[arg(long, conflicts_with = "reset_calendar")]
-    reset_interval_ms: Option<i64>,
+    /// A period lasts this long, e.g. 1h.
+    #[arg(long, value_name = "DURATION", value_parser = duration, conflicts_with = "reset_calendar")]
+    reset_interval: Option<i64>,
     /// A period ends with the day or the month.
     #[arg(long, value_parser = ["day", "month"])]
     reset_calendar: Option<String>,
-    /// The zone of the calendar by its IANA name; UTC unless said.
+    /// The time zone of the calendar by its IANA name (default: UTC).
     #[arg(long, requires = "reset_calendar")]
     zone: Option<String>,
     #[command(flatten)]
@@ -139,14 +161,10 @@ struct List {
     #[arg(long)]
     namespace: Option<String>,
     /// Only those of a type of scope.
-    #[arg(long, value_parser = ["namespace", "tenant", "flow", "lane", "custom"])]
-    scope: Option<String>,
-    /// How many at most.
-    #[arg(long, default_value_t = 64)]
-    limit: u32,
-    /// Where the list goes on: next_cursor of an earlier answer.
-    #[arg(long)]
-    cursor: Option<String>,
+    #[arg(long, value_parser = words(ScopeType::ALL))]
+    scope: Option<ScopeType>,
+    #[command(flatten)]
+    page: PageArgs,
     #[command(flatten)]
     watch: WatchArgs,
     #[command(flatten)]
@@ -211,12 +229,8 @@ struct Blocked {
     /// The budget.
     #[arg(value_name = "BUDGET")]
     budget: String,
-    /// How many at most.
-    #[arg(long, default_value_t = 64)]
-    limit: u32,
-    /// Where the list goes on: next_cursor of an earlier answer.
-    #[arg(long)]
-    cursor: Option<String>,
+    #[command(flatten)]
+    page: BlockedArgs,
     #[command(flatten)]
     watch: WatchArgs,
     #[command(flatten)]
@@ -246,9 +260,9 @@ struct Reserve {
     /// What to hold, as dimension=n; may be repeated.
     #[arg(long, required = true, value_parser = amount, value_name = "DIMENSION=N")]
     amount: Vec<(String, i64)>,
-    /// For how long.
-    #[arg(long)]
-    ttl_ms: Option<i64>,
+    /// For how long (default: 1m).
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    ttl: Option<i64>,
     /// The same key is the same reservation.
     #[arg(long)]
     dedup_key: Option<String>,
@@ -262,8 +276,8 @@ struct Settle {
     #[arg(value_name = "BUDGET")]
     budget: String,
     /// The reservation.
-    #[arg(long)]
-    reservation_id: String,
+    #[arg(long, value_name = "ID")]
+    reservation_id: Uuid,
     /// What was really used, as dimension=n; may be repeated.
     #[arg(long, required = true, value_parser = amount, value_name = "DIMENSION=N")]
     amount: Vec<(String, i64)>,
@@ -277,327 +291,351 @@ struct Release {
     #[arg(value_name = "BUDGET")]
     budget: String,
     /// The reservation.
-    #[arg(long)]
-    reservation_id: String,
+    #[arg(long, value_name = "ID")]
+    reservation_id: Uuid,
     #[command(flatten)]
     server: ServerArgs,
 }
 
-fn path(budget: &str) -> String {
-    format!("/v1/budgets/{}", segment(budget))
-}
-
 /// Amounts by dimension, each named once.
-fn amounts(flag: &str, given: Vec<(String, i64)>) -> anyhow::Result<Map<String, Value>> {
-    let mut read = Map::new();
+fn amounts(flag: &str, given: Vec<(String, i64)>) -> anyhow::Result<Amounts> {
+    let mut read = Amounts::new();
     for (name, n) in given {
-        if read.insert(name.clone(), json!(n)).is_some() {
+        if read.insert(name.clone(), n).is_some() {
             bail!(WrongUsage(format!("--{flag} names {name} twice")));
         }
     }
     Ok(read)
 }
 
-impl Limits {
-    /// The fields of a body; `none` names limits that are taken away, and dimensions that have none.
-    fn body(self, bare: Vec<String>, none: [(&str, Vec<String>); 2]) -> anyhow::Result<Map<String, Value>> {
-        let mut dimensions: Map<String, Value> = bare.into_iter().map(|name| (name, json!({}))).collect();
-        let mut put = |name: String, which: &str, value: Value| {
-            let limits = dimensions.entry(name).or_insert_with(|| json!({}));
-            limits[which] = value;
-        };
-        for (which, given) in [("hard", self.hard), ("soft", self.soft)] {
-            for (name, n) in amounts(which, given)? {
-                put(name, which, n);
-            }
-        }
-        for (which, names) in none {
-            for name in names {
-                put(name, which, Value::Null);
-            }
-        }
-        let mut body = Map::new();
-        if !dimensions.is_empty() {
-            body.insert("dimensions".into(), Value::Object(dimensions));
-        }
-        body.extend(self.on_soft.map(|word| ("on_soft".to_owned(), json!(word))));
-        body.extend(self.on_hard.map(|word| ("on_hard".to_owned(), json!(word))));
-        Ok(body)
-    }
+/// `TYPE[:ID]` as the API takes a scope.
+fn scope_body(text: &str) -> Result<ScopeBody, String> {
+    let (kind, id) = text.split_once(':').map_or((text, None), |(kind, id)| (kind, Some(id.to_owned())));
+    let r#type = kind.parse().map_err(|_| {
+        let words: Vec<&str> = ScopeType::ALL.iter().map(|word| word.as_str()).collect();
+        format!("{kind:?} is no type of scope; there are {}", words.join(", "))
+    })?;
+    Ok(match id {
+        None => ScopeBody::Bare(r#type),
+        id => ScopeBody::Named(NamedScope { r#type, id }),
+    })
+}
+
+/// The id of a budget on the command line.
+fn budget_id(text: &str) -> anyhow::Result<BudgetId> {
+    id("a budget", text)
 }
 
 impl Create {
-    fn body(self) -> anyhow::Result<(Where, Map<String, Value>)> {
-        for name in &self.dimension {
-            if self.limits.hard.iter().chain(&self.limits.soft).any(|(other, _)| other == name) {
+    fn body(self) -> anyhow::Result<(Where, CreateBudgetBody)> {
+        let mut dimensions: BTreeMap<String, LimitBody> = BTreeMap::new();
+        for (name, n) in amounts("hard", self.limits.hard)? {
+            dimensions.entry(name).or_default().hard = Some(n);
+        }
+        for (name, n) in amounts("soft", self.limits.soft)? {
+            dimensions.entry(name).or_default().soft = Some(n);
+        }
+        for name in self.dimension {
+            if dimensions.insert(name.clone(), LimitBody::default()).is_some() {
                 bail!(WrongUsage(format!("--dimension {name} has a limit: name it with --hard or --soft alone")));
             }
         }
-        let mut body = self.limits.body(self.dimension, [("hard", Vec::new()), ("soft", Vec::new())])?;
-        if !body.contains_key("dimensions") {
+        if dimensions.is_empty() {
             bail!(WrongUsage(
                 "say what it measures: --hard DIMENSION=N, --soft DIMENSION=N or --dimension NAME".to_owned()
             ));
         }
-        for (name, value) in [("budget_id", self.budget_id), ("namespace", self.namespace), ("parent", self.parent)] {
-            body.extend(value.map(|value| (name.to_owned(), json!(value))));
-        }
-        if let Some(scope) = self.scope {
-            let scope = match scope.split_once(':') {
-                Some((kind, id)) => json!({ "type": kind, "id": id }),
-                None => json!(scope),
-            };
-            body.insert("scope".into(), scope);
-        }
-        if let Some(interval_ms) = self.reset_interval_ms {
-            body.insert("reset".into(), json!({ "interval_ms": interval_ms }));
-        } else if let Some(calendar) = self.reset_calendar {
-            body.insert("reset".into(), json!({ "calendar": calendar, "zone": self.zone }));
-        }
+        let calendar = |unit: &str| if unit == "day" { CalendarUnit::Day } else { CalendarUnit::Month };
+        let reset = match (self.reset_interval, self.reset_calendar) {
+            (Some(interval_ms), _) => Some(Reset::Interval(IntervalReset { interval_ms })),
+            (None, Some(unit)) => Some(Reset::Calendar(CalendarReset { calendar: calendar(&unit), zone: self.zone })),
+            (None, None) => None,
+        };
+        let body = CreateBudgetBody {
+            budget_id: self.budget_id,
+            namespace: self.namespace,
+            parent: self.parent,
+            scope: self.scope,
+            dimensions,
+            reset,
+            on_soft: self.limits.on_soft,
+            on_hard: self.limits.on_hard,
+        };
         Ok((self.at, body))
+    }
+}
+
+impl Set {
+    fn body(&self) -> anyhow::Result<ChangeBudgetBody> {
+        let mut dimensions: BTreeMap<String, LimitPatchBody> = BTreeMap::new();
+        for (name, n) in amounts("hard", self.limits.hard.clone())? {
+            dimensions.entry(name).or_default().hard = Some(Some(n));
+        }
+        for (name, n) in amounts("soft", self.limits.soft.clone())? {
+            dimensions.entry(name).or_default().soft = Some(Some(n));
+        }
+        for name in &self.no_hard {
+            dimensions.entry(name.clone()).or_default().hard = Some(None);
+        }
+        for name in &self.no_soft {
+            dimensions.entry(name.clone()).or_default().soft = Some(None);
+        }
+        let body = ChangeBudgetBody { dimensions, on_soft: self.limits.on_soft, on_hard: self.limits.on_hard };
+        if body == ChangeBudgetBody::default() {
+            bail!(WrongUsage(
+                "say what to change: --hard, --soft, --no-hard, --no-soft, --on-hard or --on-soft".to_owned()
+            ));
+        }
+        Ok(body)
     }
 }
 
 impl BudgetCommand {
     /// Prints the budget, or what the verb asked for.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
-        let (at, reply) = match self.verb {
+        let (at, budget) = match self.verb {
             Verb::Create(create) => {
                 let (at, body) = create.body()?;
-                let reply = Api::new(&at.server)?.post("/v1/budgets", Value::Object(body).to_string()).await?;
-                (at, reply)
+                let Answered { value, bytes, status } =
+                    Api::new(&at.server)?.ask(&Ask::<CreateBudget>::with((), body)).await?;
+                (at, Answered { value: value.thing, bytes, status })
             }
             Verb::Show(show) => return show.run().await,
             Verb::List(list) => return list.run().await,
-            Verb::Set(Set { budget, limits, no_hard, no_soft, at }) => {
-                let body = limits.body(Vec::new(), [("hard", no_hard), ("soft", no_soft)])?;
-                if body.is_empty() {
-                    bail!(WrongUsage(
-                        "say what to change: --hard, --soft, --no-hard, --no-soft, --on-hard or --on-soft".to_owned()
-                    ));
-                }
-                let reply = Api::new(&at.server)?.patch(&path(&budget), Value::Object(body).to_string()).await?;
-                (at, reply)
+            Verb::Set(set) => {
+                let ask = Ask::<ChangeBudget>::with(budget_id(&set.budget)?, set.body()?);
+                let changed = Api::new(&set.at.server)?.ask(&ask).await?;
+                (set.at, changed)
             }
-            Verb::Approve(one) => one.act("approve", json!({})).await?,
-            Verb::Reset(one) => one.act("reset", json!({})).await?,
+            Verb::Approve(One { budget, at }) => {
+                let approved = Api::new(&at.server)?.ask(&Ask::<ApproveBudget>::at(budget_id(&budget)?)).await?;
+                (at, approved)
+            }
+            Verb::Reset(One { budget, at }) => {
+                let reset = Api::new(&at.server)?.ask(&Ask::<ResetBudget>::at(budget_id(&budget)?)).await?;
+                (at, reset)
+            }
             Verb::Correct(Correct { budget, dimension, delta, reason, at }) => {
-                let body = json!({ "dimension": dimension, "delta": delta, "reason": reason });
-                One { budget, at }.act("correct", body).await?
+                let ask = Ask::<CorrectBudget>::with(budget_id(&budget)?, CorrectBody { dimension, delta, reason });
+                let corrected = Api::new(&at.server)?.ask(&ask).await?;
+                (at, corrected)
             }
             Verb::Delete(Delete { budget, server }) => {
-                Api::new(&server)?.delete(&path(&budget)).await?.accepted()?;
+                Api::new(&server)?.ask(&Ask::<DeleteBudget>::at(budget_id(&budget)?)).await?;
                 eprintln!("deleted");
                 return Ok(ExitCode::SUCCESS);
             }
             Verb::Blocked(blocked) => return blocked.run().await,
-            Verb::Usage(Usage { budget, amount, dedup_key, at }) => {
-                let body = json!({ "dimensions": amounts("amount", amount)?, "dedup_key": dedup_key });
-                return One { budget, at }.answered("usage", body).await;
-            }
-            Verb::Reserve(Reserve { budget, amount, ttl_ms, dedup_key, at }) => {
-                let dimensions = amounts("amount", amount)?;
-                let body = json!({ "dimensions": dimensions, "ttl_ms": ttl_ms, "dedup_key": dedup_key });
-                return One { budget, at }.answered("reserve", body).await;
-            }
-            Verb::Settle(Settle { budget, reservation_id, amount, at }) => {
-                let body = json!({ "dimensions": amounts("amount", amount)?, "reservation_id": reservation_id });
-                return One { budget, at }.answered("settle", body).await;
-            }
+            Verb::Usage(usage) => return usage.run().await,
+            Verb::Reserve(reserve) => return reserve.run().await,
+            Verb::Settle(settle) => return settle.run().await,
             Verb::Release(Release { budget, reservation_id, server }) => {
-                let body = json!({ "reservation_id": reservation_id }).to_string();
-                Api::new(&server)?.post(&format!("{}/release", path(&budget)), body).await?.accepted()?;
+                let ask = Ask::<ReleaseBudget>::with(budget_id(&budget)?, ReleaseReservationBody { reservation_id });
+                Api::new(&server)?.ask(&ask).await?;
                 eprintln!("released");
                 return Ok(ExitCode::SUCCESS);
             }
         };
-        view(&reply.accepted()?, at.output.output)?.print()?;
+        match at.output.output {
+            Output::Json => say_raw(&budget.bytes)?,
+            Output::Ids => say(&budget.value.budget_id.to_string())?,
+            Output::Table => View::lines(lines(std::slice::from_ref(&budget.value))).print()?,
+        }
         Ok(ExitCode::SUCCESS)
     }
 }
 
-/// One budget, or a page of them.
-fn view(reply: &Reply, output: Output) -> anyhow::Result<View> {
-    if output == Output::Json {
-        return View::raw(&reply.bytes);
-    }
-    let answer = reply.json()?;
-    let budgets = answer["items"].as_array().cloned().unwrap_or_else(|| vec![answer.clone()]);
-    let lines = match output {
-        Output::Ids => budgets.iter().map(|budget| text(&budget["budget_id"])).collect(),
-        Output::Table | Output::Json => table(&budgets),
-    };
-    Ok(View { note: more(&answer), ..View::lines(lines) })
-}
-
-/// Says that a list goes on.
-pub fn more(answer: &Value) -> Option<String> {
-    answer["next_cursor"].as_str().map(|cursor| format!("more with --cursor {cursor}"))
-}
-
 impl List {
     async fn run(self) -> anyhow::Result<ExitCode> {
-        let (api, output) = (Api::new(&self.at.server)?, self.at.output.output);
-        let mut query = vec![("limit", self.limit.to_string())];
-        query.extend(self.namespace.map(|name| ("namespace", name)));
-        query.extend(self.scope.map(|scope| ("scope", scope)));
-        query.extend(self.cursor.map(|cursor| ("cursor", cursor)));
-        let look = async || view(&api.get("/v1/budgets", &query).await?.accepted()?, output);
-        self.watch.show(&api, output, &[], look).await
+        let api = Api::new(&self.at.server)?;
+        let list = Paged::new(self.page, EventsQuery::default(), |limit, cursor| {
+            let (namespace, scope) = (self.namespace.clone(), self.scope);
+            Ask::<ListBudgets>::by((), BudgetsQuery { namespace, scope, limit: Some(limit), cursor })
+        });
+        let named = |budget: &Budget| budget.budget_id.to_string();
+        list.show(&api, self.watch, self.at.output.output, named, |budgets| View::lines(lines(budgets))).await
     }
 }
 
-impl One {
-    async fn act(self, verb: &str, body: Value) -> anyhow::Result<(Where, Reply)> {
-        let reply =
-            Api::new(&self.at.server)?.post(&format!("{}/{verb}", path(&self.budget)), body.to_string()).await?;
-        Ok((self.at, reply))
+impl Usage {
+    async fn run(self) -> anyhow::Result<ExitCode> {
+        let body = UsageBody { dimensions: amounts("amount", self.amount)?, dedup_key: self.dedup_key };
+        let ask = Ask::<SpendBudget>::with(budget_id(&self.budget)?, body);
+        reported(&Api::new(&self.at.server)?.ask(&ask).await?, self.at.output.output)
     }
+}
 
-    /// Prints what the budget answered; a hard limit in the way is no success.
-    async fn answered(self, verb: &str, body: Value) -> anyhow::Result<ExitCode> {
-        let (at, reply) = self.act(verb, body).await?;
-        let reply = reply.accepted()?;
-        let answer = reply.json()?;
-        let held = answer["reservation_id"].as_str();
-        match at.output.output {
-            Output::Json => say_raw(&reply.bytes)?,
-            Output::Ids => held.map_or(Ok(()), say)?,
-            Output::Table => {
-                let (outcome, dimension) = (text(&answer["outcome"]), text(&answer["dimension"]));
-                let limit = if dimension.is_empty() {
-                    dimension
-                } else {
-                    format!(": {} of {} {dimension} used", text(&answer["used"]), text(&answer["limit"]))
-                };
-                let held = held.map(|id| format!("  {id}")).unwrap_or_default();
-                say(&format!("{outcome}{limit}{held}"))?;
+impl Settle {
+    async fn run(self) -> anyhow::Result<ExitCode> {
+        let body = SettleBody { reservation_id: self.reservation_id, dimensions: amounts("amount", self.amount)? };
+        let ask = Ask::<SettleBudget>::with(budget_id(&self.budget)?, body);
+        reported(&Api::new(&self.at.server)?.ask(&ask).await?, self.at.output.output)
+    }
+}
+
+impl Reserve {
+    async fn run(self) -> anyhow::Result<ExitCode> {
+        let dimensions = amounts("amount", self.amount)?;
+        let body = ReserveBody { dimensions, ttl_ms: self.ttl, dedup_key: self.dedup_key, ..ReserveBody::default() };
+        let ask = Ask::<ReserveBudget>::with(budget_id(&self.budget)?, body);
+        let Answered { value, bytes, .. } = Api::new(&self.at.server)?.ask(&ask).await?;
+        match (self.at.output.output, &value) {
+            (Output::Json, _) => say_raw(&bytes)?,
+            (Output::Ids, Reserved::Ok { reservation_id, .. }) => say(&reservation_id.to_string())?,
+            (Output::Ids, Reserved::HardBreach { .. }) => {}
+            (Output::Table, Reserved::Ok { reservation_id, expires_at }) => {
+                let until = expires_at.map(|at| format!("  until {}", moment(at))).unwrap_or_default();
+                say(&format!("ok  {reservation_id}{until}"))?;
+            }
+            (Output::Table, Reserved::HardBreach { dimension, used, limit, .. }) => {
+                say(&breach("hard_breach", dimension, *used, *limit))?;
             }
         }
-        Ok(if answer["outcome"] == "hard_breach" { ExitCode::from(BREACHED) } else { ExitCode::SUCCESS })
+        Ok(match value {
+            Reserved::Ok { .. } => ExitCode::SUCCESS,
+            Reserved::HardBreach { .. } => ExitCode::from(BREACHED),
+        })
     }
+}
+
+/// A limit that was reached.
+fn breach(what: &str, dimension: &str, used: u64, limit: u64) -> String {
+    format!("{what}: {used} of {limit} {dimension} used")
+}
+
+/// Prints what became of a report; a hard limit in the way is no success.
+fn reported(answered: &Answered<ReportUsageResult>, output: Output) -> anyhow::Result<ExitCode> {
+    match (output, &answered.value) {
+        (Output::Json, _) => say_raw(&answered.bytes)?,
+        (Output::Ids, _) => {}
+        (Output::Table, ReportUsageResult::Ok) => say("ok")?,
+        (Output::Table, ReportUsageResult::AlreadyApplied) => say("already_applied")?,
+        (Output::Table, ReportUsageResult::SoftBreach { dimension, used, limit, .. }) => {
+            say(&breach("soft_breach", dimension, *used, *limit))?;
+        }
+        (Output::Table, ReportUsageResult::HardBreach { dimension, used, limit, .. }) => {
+            say(&breach("hard_breach", dimension, *used, *limit))?;
+        }
+    }
+    let breached = matches!(answered.value, ReportUsageResult::HardBreach { .. });
+    Ok(if breached { ExitCode::from(BREACHED) } else { ExitCode::SUCCESS })
 }
 
 impl Show {
     async fn run(self) -> anyhow::Result<ExitCode> {
-        let (api, output, at) = (Api::new(&self.at.server)?, self.at.output.output, path(&self.budget));
+        let (api, output, id) = (Api::new(&self.at.server)?, self.at.output.output, budget_id(&self.budget)?);
         let look = async || {
-            let reply = api.get(&at, &[]).await?.accepted()?;
-            if output != Output::Table {
-                return view(&reply, output);
+            let Answered { value: budget, bytes, .. } = api.ask(&Ask::<GetBudget>::at(id)).await?;
+            match output {
+                Output::Json => View::raw(&bytes),
+                Output::Ids => Ok(View::lines([budget.budget_id.to_string()])),
+                Output::Table => {
+                    let query = PageQuery { limit: Some(BLOCKED_SHOWN), cursor: None };
+                    let blocked = api.ask(&Ask::<ListBlockedOnBudget>::by(id, query)).await?.value;
+                    let mut lines = lines(std::slice::from_ref(&budget));
+                    lines.extend(history(&budget));
+                    lines.extend(blocked::lines(&blocked));
+                    Ok(View::lines(lines))
+                }
             }
-            let budget = reply.json()?;
-            let query = [("limit", BLOCKED_SHOWN.to_owned())];
-            let blocked = api.get(&format!("{at}/blocked"), &query).await?.accepted()?.json()?;
-            let mut lines = table(std::slice::from_ref(&budget));
-            lines.extend(history(&budget));
-            lines.push(format!("{} wait", text(&blocked["count"])));
-            lines.extend(waiting(&blocked["items"], "  "));
-            Ok(View::lines(lines))
         };
-        self.watch.show(&api, output, &[], look).await
+        self.watch.show(&api, output, &EventsQuery::default(), look).await
     }
 }
 
 impl Blocked {
     async fn run(self) -> anyhow::Result<ExitCode> {
-        let (api, output, at) =
-            (Api::new(&self.at.server)?, self.at.output.output, format!("{}/blocked", path(&self.budget)));
-        let mut query = vec![("limit", self.limit.to_string())];
-        query.extend(self.cursor.map(|cursor| ("cursor", cursor)));
-        let look = async || waiting_view(&api.get(&at, &query).await?.accepted()?, output);
-        self.watch.show(&api, output, &[], look).await
+        let (api, output, id) = (Api::new(&self.at.server)?, self.at.output.output, budget_id(&self.budget)?);
+        let query = PageQuery { limit: Some(self.page.limit), cursor: self.page.cursor };
+        let look = async || {
+            let page = api.ask(&Ask::<ListBlockedOnBudget>::by(id, query.clone())).await?;
+            blocked::view(&page, output)
+        };
+        self.watch.show(&api, output, &EventsQuery::default(), look).await
     }
-}
-
-/// A page of those that wait.
-pub fn waiting_view(reply: &Reply, output: Output) -> anyhow::Result<View> {
-    if output == Output::Json {
-        return View::raw(&reply.bytes);
-    }
-    let answer = reply.json()?;
-    let lines = if output == Output::Ids {
-        answer["items"].as_array().into_iter().flatten().map(|item| text(&item["execution_id"])).collect()
-    } else {
-        let count = format!("{} wait", text(&answer["count"]));
-        std::iter::once(count).chain(waiting(&answer["items"], "")).collect::<Vec<_>>()
-    };
-    Ok(View { note: more(&answer), ..View::lines(lines) })
-}
-
-/// One line for each execution that waits.
-fn waiting(items: &Value, indent: &str) -> Vec<String> {
-    let line = |item: &Value| {
-        format!(
-            "{indent}{}  {:16}  {:16}  since {}",
-            text(&item["execution_id"]),
-            text(&item["lane"]),
-            text(&item["kind"]),
-            time(&item["blocked_since"])
-        )
-    };
-    items.as_array().into_iter().flatten().map(line).collect()
 }
 
 /// A number, or a dash where there is none.
-fn or_dash(value: &Value) -> String {
-    if value.is_null() { "-".to_owned() } else { text(value) }
+fn or_dash(n: Option<i64>) -> table::Field {
+    number(n.map_or_else(|| "-".to_owned(), |n| n.to_string()))
 }
 
-fn scope(scope: &Value) -> String {
-    match scope["id"].as_str() {
-        Some(id) => format!("{}:{id}", text(&scope["type"])),
-        None => text(&scope["type"]),
+fn scope(scope: &BudgetScope) -> String {
+    match &scope.id {
+        Some(id) => format!("{}:{id}", scope.r#type),
+        None => scope.r#type.to_string(),
     }
 }
 
-/// One line for each dimension.
-fn table(budgets: &[Value]) -> Vec<String> {
-    let line = |columns: [&str; 8]| {
-        let [budget, scope, dimension, used, held, hard, soft, left] = columns;
-        format!("{budget:36}  {scope:20}  {dimension:16}  {used:>12}  {held:>12}  {hard:>12}  {soft:>12}  {left:>12}")
+/// When a period ends, in words.
+fn reset(budget: &Budget) -> String {
+    let every = match &budget.reset {
+        Reset::Interval(IntervalReset { interval_ms }) => format!("every {}", length(*interval_ms)),
+        Reset::Calendar(CalendarReset { calendar, zone }) => {
+            let unit = match calendar {
+                CalendarUnit::Day => "day",
+                CalendarUnit::Month => "month",
+            };
+            format!("every {unit} in {}", zone.as_deref().unwrap_or("UTC"))
+        }
+        _ => return "no reset".to_owned(),
     };
-    let mut lines = vec![line(["BUDGET", "SCOPE", "DIMENSION", "USED", "HELD", "HARD", "SOFT", "LEFT"])];
+    let next = budget.next_reset_at.map(|at| format!(", next reset {}", moment(at)));
+    format!("{every}{}", next.unwrap_or_default())
+}
+
+/// A row for each dimension, and then what holds for all of them.
+fn lines(budgets: &[Budget]) -> Vec<String> {
+    let mut table = Table::new(["BUDGET", "SCOPE", "DIMENSION", "USED", "HELD", "HARD", "SOFT", "LEFT"]);
+    let mut facts = Vec::new();
     for budget in budgets {
-        let (id, scope) = (text(&budget["budget_id"]), scope(&budget["scope"]));
-        for (name, d) in budget["dimensions"].as_object().into_iter().flatten() {
-            let shown = ["used", "held", "hard", "soft", "remaining"].map(|field| or_dash(&d[field]));
-            let [used, held, hard, soft, left] = &shown;
-            lines.push(line([&id, &scope, name, used, held, hard, soft, left]));
+        for (name, d) in &budget.dimensions {
+            table.row([
+                table::id(budget.budget_id),
+                text(scope(&budget.scope)),
+                text(name),
+                number(d.used),
+                number(d.held),
+                or_dash(d.hard),
+                or_dash(d.soft),
+                or_dash(d.remaining),
+            ]);
         }
-        let mut facts = vec![
-            format!("namespace {}", text(&budget["namespace"])),
-            format!("on_soft {}", text(&budget["on_soft"])),
-            format!("on_hard {}", text(&budget["on_hard"])),
+        let mut said = vec![
+            format!("namespace {}", budget.namespace),
+            format!("on_soft {}", budget.on_soft),
+            format!("on_hard {}", budget.on_hard),
         ];
-        if budget["approved"] == true {
-            facts.push("approved".to_owned());
-        }
-        let next = time(&budget["next_reset_at"]);
-        facts.push(if next.is_empty() { "no reset".to_owned() } else { format!("next reset {next}") });
-        lines.push(format!("  {}", facts.join(", ")));
+        said.extend(budget.approved.then(|| "approved".to_owned()));
+        said.push(reset(budget));
+        facts.push((budget.dimensions.len(), format!("  {}", said.join(", "))));
+    }
+    let mut rows = table.lines().into_iter();
+    let mut lines: Vec<String> = rows.by_ref().take(1).collect();
+    for (count, said) in facts {
+        lines.extend(rows.by_ref().take(count));
+        lines.push(said);
     }
     lines
 }
 
 /// The periods that ended and what operators did, the latest last.
-fn history(budget: &Value) -> Vec<String> {
-    let period = |period: &Value| {
-        let used = period["used"].as_object().into_iter().flatten();
-        let used: Vec<String> = used.map(|(name, n)| format!("{n} {name}")).collect();
+fn history(budget: &Budget) -> Vec<String> {
+    let mut lines = Vec::new();
+    for period in &budget.past {
+        let used: Vec<String> = period.used.iter().map(|(name, n)| format!("{n} {name}")).collect();
         let used = if used.is_empty() { "nothing".to_owned() } else { used.join(", ") };
-        format!("  {} to {}: used {used}", time(&period["since"]), time(&period["ended_at"]))
-    };
-    let line = |action: &Value| {
-        let mut line = format!("  {}  {} by {}", time(&action["at"]), text(&action["action"]), text(&action["actor"]));
-        if let Some(delta) = action["delta"].as_i64() {
-            line.push_str(&format!(": {delta:+} {}", text(&action["dimension"])));
+        lines.push(format!("  {} to {}: used {used}", moment(period.since), moment(period.ended_at)));
+    }
+    for action in &budget.actions {
+        let mut line = format!("  {}  {} by {}", moment(action.at), action.action, action.actor);
+        if let Some(delta) = action.delta {
+            line.push_str(&format!(": {delta:+} {}", action.dimension.as_deref().unwrap_or_default()));
         }
-        if let Some(reason) = action["reason"].as_str() {
+        if let Some(reason) = &action.reason {
             line.push_str(&format!(" ({reason})"));
         }
-        line
-    };
-    let past = budget["past"].as_array().into_iter().flatten().map(period);
-    past.chain(budget["actions"].as_array().into_iter().flatten().map(line)).collect()
+        lines.push(line);
+    }
+    lines
 }

@@ -3,12 +3,14 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use serde_json::json;
+use ff_api::executions::{BulkCancelBody, CancelBody, CancelExecution, CancelExecutions};
 
-use super::acting::BulkArgs;
-use crate::client::{OutputArgs, ServerArgs};
+use super::acting::{BulkArgs, bulk_limit};
+use crate::client::ServerArgs;
+use crate::output::OutputArgs;
+use crate::times::duration;
 
-/// Cancels executions, by id or all that match filters; a running attempt ends at once, or within --grace-ms after its worker was
+/// Cancels executions, by id or all that match filters; a running attempt ends at once, or within --grace after its worker was
 /// asked. An unknown id exits 4.
 #[derive(Args)]
 #[command(after_help = "Example:
@@ -22,8 +24,8 @@ pub struct Cancel {
     #[arg(long)]
     reason: Option<String>,
     /// How long a running attempt may take to end by itself.
-    #[arg(long)]
-    grace_ms: Option<i64>,
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    grace: Option<i64>,
     #[command(flatten)]
     server: ServerArgs,
     #[command(flatten)]
@@ -33,7 +35,15 @@ pub struct Cancel {
 impl Cancel {
     /// Goes through the ids, or through everything that matches.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
-        let body = json!({ "reason": self.reason, "grace_ms": self.grace_ms });
-        self.executions.act(&self.server, "cancel", "cancelling", &body, self.output.output).await
+        let body = CancelBody { reason: self.reason, grace_ms: self.grace };
+        let many = |filter, cursor| BulkCancelBody {
+            limit: bulk_limit(),
+            cursor,
+            reason: body.reason.clone(),
+            grace_ms: body.grace_ms,
+            ..BulkCancelBody::from(filter)
+        };
+        let (server, output) = (&self.server, self.output.output);
+        self.executions.act::<CancelExecution, CancelExecutions>(server, "cancelling", &body, many, output).await
     }
 }

@@ -21,7 +21,7 @@ impl Completions {
     pub fn run(self, mut command: clap::Command) -> anyhow::Result<ExitCode> {
         let mut text = Vec::new();
         clap_complete::generate(self.shell, &mut command, "ff", &mut text);
-        crate::client::print(std::str::from_utf8(&text)?)?;
+        crate::output::print(std::str::from_utf8(&text)?)?;
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use clap::{Args, Command, Subcommand};
 use serde_json::{Map, Value, json};
 
-use crate::client::{Output, OutputArgs, say};
 use crate::config::{Section, Settings};
+use crate::output::{Output, OutputArgs, say};
 
 /// The settings in force: flags go before FF_* variables, these before the file flowfabric.toml.
 #[derive(Args)]

@@ -6,13 +6,18 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use ff_api::Ask;
+use ff_api::server::{GetCapabilities, ServerCapabilities};
 use ff_script::Library;
 use rustix::process::{Resource, getrlimit};
 use serde_json::{Value, json};
 
-use crate::client::{Api, Output, OutputArgs, ServerArgs, now_ms, say, text};
+use crate::client::{Api, ServerArgs};
 use crate::listen::listen_address;
+use crate::output::{Output, OutputArgs, say};
+use crate::problem::explained;
 use crate::store::{IN_USE, StoreAddress, open, state_directory};
+use crate::times::now_ms;
 
 /// Less room than this is worth a word, and a failure.
 const ROOM_WARN: u64 = 2 * 1024 * 1024 * 1024;
@@ -29,7 +34,7 @@ const SKEW_FAIL_MS: i64 = 30_000;
   ff doctor
   ff doctor --store valkey://127.0.0.1:6379 -o json")]
 pub struct Doctor {
-    /// The store to look at; the one of the state directory unless said.
+    /// The store to look at (default: the one of the state directory).
     #[arg(long, env = "FF_STORE")]
     store: Option<StoreAddress>,
     /// The state directory: the store when none is named, and the keys.
@@ -122,38 +127,30 @@ impl Doctor {
             }
         };
         let sent = now_ms();
-        let theirs = match api.date().await {
-            Ok(theirs) => theirs,
+        let health = match api.health().await {
+            Ok(health) => health,
             Err(_) => {
                 let todo = "start one with `ff dev` or `ff server`, or say where it is with --url or FF_URL";
                 findings.push(Finding::warn("server", format!("none answers at {url}"), todo));
                 return false;
             }
         };
-        match api.get("/readyz", &[]).await {
-            Ok(reply) if reply.status.is_success() => findings.push(Finding::ok("server", format!("ready at {url}"))),
-            Ok(reply) => {
-                let said = String::from_utf8_lossy(&reply.bytes).trim().to_owned();
-                findings.push(Finding::fail(
-                    "server",
-                    format!("{url} is not ready: {said}"),
-                    "look at its log; its store may be away",
-                ));
-            }
-            Err(error) => findings.push(Finding::fail("server", format!("{error:#}"), "look at its log")),
+        match health.ready {
+            true => findings.push(Finding::ok("server", format!("ready at {url}"))),
+            false => findings.push(Finding::fail(
+                "server",
+                format!("{url} is not ready: {}", health.said),
+                "look at its log; its store may be away",
+            )),
         }
-        findings.extend(theirs.map(|theirs| clock(theirs, sent, now_ms())));
-        match api
-            .get("/v1/capabilities", &[])
-            .await
-            .and_then(crate::client::Reply::accepted)
-            .and_then(|reply| reply.json())
-        {
-            Ok(facts) => findings.extend(agreement(&facts)),
+        let theirs = health.date.and_then(|date| jiff::fmt::rfc2822::parse(&date).ok());
+        findings.extend(theirs.map(|theirs| clock(theirs.timestamp().as_millisecond(), sent, now_ms())));
+        match api.ask(&Ask::<GetCapabilities>::at(())).await {
+            Ok(facts) => findings.extend(agreement(&facts.value)),
             Err(error) => {
                 findings.push(Finding::fail(
                     "capabilities",
-                    format!("{error:#}"),
+                    explained(&error),
                     "present a token with --token or FF_TOKEN",
                 ));
             }
@@ -183,15 +180,9 @@ impl Doctor {
 }
 
 /// What the server says about itself.
-fn agreement(facts: &Value) -> Vec<Finding> {
-    let (theirs, ours) = (text(&facts["version"]), env!("CARGO_PKG_VERSION"));
-    let store = &facts["store"];
-    let promise = format!(
-        "{} store, {}: a crash costs {}",
-        text(&store["kind"]),
-        text(&store["durability"]),
-        text(&store["loss_window"])
-    );
+fn agreement(facts: &ServerCapabilities) -> Vec<Finding> {
+    let (theirs, ours, store) = (&facts.version, env!("CARGO_PKG_VERSION"), &facts.store);
+    let promise = format!("{} store, {}: a crash costs {}", store.kind, store.durability, store.loss_window);
     vec![
         if theirs == ours {
             Finding::ok("agreement", format!("the server has version {theirs}"))
@@ -202,7 +193,7 @@ fn agreement(facts: &Value) -> Vec<Finding> {
                 "use the same version of ff",
             )
         },
-        if store["durability"] == "none" {
+        if store.durability == "none" {
             Finding::warn("durability", promise, "turn on Valkey's append-only file, or accept the loss")
         } else {
             Finding::ok("durability", promise)

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::client::print;
+use crate::output::print;
 
 /// What scripts can rely on.
 pub const EXIT_CODES: &str = "\

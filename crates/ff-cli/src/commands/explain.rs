@@ -9,7 +9,9 @@ use ff_api::explain::ExplainExecution;
 use ff_api::explain_lane::ExplainLane;
 use ff_api::lanes::NamespaceQuery;
 
-use crate::client::{Answered, Api, Output, OutputArgs, ServerArgs, for_each, id, print, read_ids, say, say_raw};
+use crate::client::{Answered, Api, ServerArgs};
+use crate::ids::{for_each, id, read_ids};
+use crate::output::{Output, OutputArgs, print, say, say_raw};
 use crate::terminal;
 
 /// Explains why executions are not running, and what would unblock each; or the same for all work of a lane, counted by reason. An
@@ -26,7 +28,7 @@ pub struct Explain {
     /// Explain the work of this lane instead.
     #[arg(long)]
     lane: Option<String>,
-    /// The namespace of the lane; default when not given.
+    /// The namespace of the lane (default: default).
     #[arg(long, requires = "lane")]
     namespace: Option<String>,
     #[command(flatten)]
@@ -54,7 +56,7 @@ impl Explain {
     }
 }
 
-fn shown<T: Display>(answered: &Answered<T>, output: Output, id: &str) -> anyhow::Result<()> {
+pub fn shown<T: Display>(answered: &Answered<T>, output: Output, id: &str) -> anyhow::Result<()> {
     match output {
         Output::Json => say_raw(&answered.bytes),
         Output::Ids => say(id),

@@ -6,8 +6,10 @@ use clap::{Args, Subcommand};
 use ff_api::Ask;
 use ff_api::keys::{ListKeys, RevokeKey, RotateBody, RotateKeys, SigningKey};
 
-use crate::client::{Answered, Api, Output, OutputArgs, ServerArgs, moment, say, say_raw};
+use crate::client::{Answered, Api, ServerArgs};
+use crate::output::{Output, OutputArgs, say, say_raw};
 use crate::table::{Table, text};
+use crate::times::{duration, moment};
 
 /// The keys that sign waitpoint tokens.
 #[derive(Args)]
@@ -24,7 +26,7 @@ enum Verb {
     List(Where),
     /// Signs with a new key from now on; tokens of the old one are accepted until the grace is over.
     #[command(after_help = "Example:
-  ff key rotate --grace-ms 86400000")]
+  ff key rotate --grace 1d")]
     Rotate(Rotate),
     /// Accepts no token of a key any more, at once. An unknown key exits 4.
     #[command(after_help = "Example:
@@ -42,9 +44,9 @@ struct Where {
 
 #[derive(Args)]
 struct Rotate {
-    /// How long tokens of the old key are accepted; a day unless said.
-    #[arg(long)]
-    grace_ms: Option<u64>,
+    /// How long tokens of the old key are accepted (default: 1d).
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    grace: Option<i64>,
     #[command(flatten)]
     at: Where,
 }
@@ -63,16 +65,16 @@ impl KeyCommand {
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         let (output, keys, bytes) = match self.verb {
             Verb::List(at) => {
-                let Answered { value, bytes } = Api::new(&at.server)?.ask(&Ask::<ListKeys>::at(())).await?;
+                let Answered { value, bytes, .. } = Api::new(&at.server)?.ask(&Ask::<ListKeys>::at(())).await?;
                 (at.output.output, value.items, bytes)
             }
-            Verb::Rotate(Rotate { grace_ms, at }) => {
-                let ask = Ask::<RotateKeys>::with((), RotateBody { grace_ms });
-                let Answered { value, bytes } = Api::new(&at.server)?.ask(&ask).await?;
+            Verb::Rotate(Rotate { grace, at }) => {
+                let ask = Ask::<RotateKeys>::with((), RotateBody { grace_ms: grace.map(i64::unsigned_abs) });
+                let Answered { value, bytes, .. } = Api::new(&at.server)?.ask(&ask).await?;
                 (at.output.output, value.keys, bytes)
             }
             Verb::Revoke(Revoke { key, at }) => {
-                let Answered { value, bytes } = Api::new(&at.server)?.ask(&Ask::<RevokeKey>::at(key)).await?;
+                let Answered { value, bytes, .. } = Api::new(&at.server)?.ask(&Ask::<RevokeKey>::at(key)).await?;
                 (at.output.output, value.keys, bytes)
             }
         };

@@ -2,49 +2,29 @@
 
 use std::process::ExitCode;
 
+use anyhow::bail;
 use clap::Args;
-use ff_core::state::PublicState;
-use serde_json::Value;
+use ff_api::Ask;
+use ff_api::executions::{ExecutionFilter, ExecutionSummary, ListExecutions, ListQuery};
 
-use super::flow::Colour;
-use crate::client::{Api, OutputArgs, ServerArgs, pair, text, time, words};
-use crate::pages::{Listing, PageArgs};
-use crate::view::{View, WatchArgs};
+use super::filters::FilterArgs;
+use crate::client::{Api, ServerArgs};
+use crate::output::OutputArgs;
+use crate::pages::{PageArgs, Paged};
+use crate::problem::WrongUsage;
+use crate::table::{Table, id, number, state, text};
+use crate::times::{length, moment, now_ms};
+use crate::view::{View, WatchArgs, types};
 
-/// Lists executions, newest first.
+/// Lists executions, newest first. Several states are listed one after the other.
 #[derive(Args)]
 #[command(after_help = "Example:
-  ff list --lane mail --state failed
+  ff list --lane mail --state failed,expired --since 1h
   ff list --kind import --watch
   ff list --lane mail --state failed -o ids | ff replay -")]
 pub struct List {
-    /// Those of a namespace.
-    #[arg(long)]
-    namespace: Option<String>,
-    /// Those of a lane.
-    #[arg(long)]
-    lane: Option<String>,
-    /// Those of a kind.
-    #[arg(long)]
-    kind: Option<String>,
-    /// Those in a state.
-    #[arg(long, value_parser = words(PublicState::ALL))]
-    state: Option<String>,
-    /// key=value.
-    #[arg(long, value_parser = pair, value_name = "KEY=VALUE")]
-    tag: Option<(String, String)>,
-    /// Members of this flow, the one added last first.
-    #[arg(long = "flow", alias = "flow-id", value_name = "ID")]
-    flow_id: Option<String>,
-    /// Leased by this worker instance.
-    #[arg(long)]
-    worker: Option<String>,
-    /// Submitted after this, in milliseconds since 1970.
-    #[arg(long)]
-    created_after: Option<i64>,
-    /// Submitted before this, in milliseconds since 1970.
-    #[arg(long)]
-    created_before: Option<i64>,
+    #[command(flatten)]
+    filters: FilterArgs,
     #[command(flatten)]
     page: PageArgs,
     #[command(flatten)]
@@ -58,48 +38,54 @@ pub struct List {
 impl List {
     /// Prints them, and how to get more.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
-        let number = |value: Option<i64>| value.map(|value| value.to_string());
-        let tag = self.tag.as_ref().map(|(key, value)| format!("{key}:{value}"));
-        let filters = [
-            ("namespace", self.namespace),
-            ("lane", self.lane),
-            ("kind", self.kind),
-            ("state", self.state),
-            ("tag", tag),
-            ("flow_id", self.flow_id),
-            ("worker", self.worker),
-            ("created_after", number(self.created_after)),
-            ("created_before", number(self.created_before)),
-        ];
-        let listing = Listing {
-            path: "/v1/executions",
-            query: filters.into_iter().filter_map(|(name, value)| Some((name, value?))).collect(),
-            page: self.page,
-            id: "execution_id",
-            about: &[("types", "execution.".to_owned())],
-        };
         let api = Api::new(&self.server)?;
-        listing.show(&api, self.watch, self.output.output, |items| View::lines(table(items))).await
+        let filters = self.filters.each();
+        if filters.len() > 1 && (self.watch.is_on() || self.page.has_cursor()) {
+            bail!(WrongUsage("--watch and --cursor take one --state".to_owned()));
+        }
+        let about = types("execution.");
+        for filter in filters {
+            let ask = |limit, cursor| {
+                let filter: ExecutionFilter = filter.clone();
+                Ask::<ListExecutions>::by((), ListQuery { limit: Some(limit), cursor, ..ListQuery::from(filter) })
+            };
+            let list = Paged::new(self.page.clone(), about.clone(), ask);
+            let named = |item: &ExecutionSummary| item.execution_id.to_string();
+            let shown = |items: &[ExecutionSummary]| {
+                // A view that goes on changes when the work does, not with every second that something runs.
+                View::lines(table(items, now_ms())).about(format!("{items:?}"))
+            };
+            list.show(&api, self.watch, self.output.output, named, shown).await?;
+        }
+        Ok(ExitCode::SUCCESS)
     }
 }
 
-fn table(items: &[Value]) -> Vec<String> {
-    let colour = Colour::of_stdout();
-    let mut lines = vec![format!(
-        "{:36}  {:16}  {:20}  {:16}  {:23}  {}",
-        "ID", "STATE", "KIND", "LANE", "CREATED (UTC)", "WORKER"
-    )];
+/// What goes first on a narrow terminal.
+const SPARE: &[&str] = &["ATTEMPT", "WORKER", "LANE", "AGE"];
+
+fn table(items: &[ExecutionSummary], now: i64) -> Vec<String> {
+    let mut table =
+        Table::new(["ID", "STATE", "KIND", "LANE", "CREATED (UTC)", "AGE", "ATTEMPT", "WORKER"]).sparing(SPARE);
     for item in items {
-        let state = text(&item["state"]);
-        lines.push(format!(
-            "{:36}  {}  {:20}  {:16}  {:23}  {}",
-            text(&item["execution_id"]),
-            colour.paint(&state, &format!("{state:16}")),
-            text(&item["kind"]),
-            text(&item["lane"]),
-            time(&item["created_at"]),
-            text(&item["worker_instance"])
-        ));
+        // From its submission to its end, or until now.
+        let age = item.ended_at.map_or(now, |at| at.0) - item.created_at.0;
+        table.row([
+            id(item.execution_id),
+            state(item.state),
+            text(&item.kind),
+            text(item.lane.as_str()),
+            number(moment(item.created_at.0)),
+            number(age_of(age)),
+            number(item.attempt_index.map_or_else(|| "-".to_owned(), |index| index.to_string())),
+            text(item.worker_instance.as_deref().unwrap_or_default()),
+        ]);
     }
-    lines
+    table.lines()
+}
+
+/// A duration to the second, and to the millisecond where it is short.
+pub fn age_of(ms: i64) -> String {
+    let ms = ms.max(0);
+    length(if ms < 10_000 { ms } else { ms / 1_000 * 1_000 })
 }

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::client::print;
+use crate::output::print;
 
 /// Prints it; no server is asked.
 pub fn run() -> anyhow::Result<ExitCode> {

@@ -1,14 +1,27 @@
 //! `ff quota`: how much may start, run and weigh under a key.
 
 use std::process::ExitCode;
-use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::{Args, Subcommand};
-use serde_json::{Map, Value, json};
+use ff_api::Ask;
+use ff_api::events::EventsQuery;
+use ff_api::quotas::{
+    ChangeQuota, ChangeQuotaBody, CreateQuota, CreateQuotaBody, DeleteQuota, GetQuota, ListBlockedOnQuota, ListQuotas,
+    Quota, QuotaBlockedQuery, QuotaQuery, QuotaRateBody, QuotasQuery, ThrottleBody, ThrottleQuota,
+};
+use ff_core::types::QuotaPolicyId;
+use ff_script::generated::{QuotaKeyState, QuotaWeights, RateMode};
 
-use super::budget::{more, waiting_view};
-use crate::client::{Api, Output, OutputArgs, Reply, ServerArgs, WrongUsage, say, say_raw, segment, text, time};
+use super::blocked::{self, BlockedArgs};
+use crate::client::{Answered, Api, ServerArgs};
+use crate::ids::id;
+use crate::output::{Output, OutputArgs, say, say_raw};
+use crate::pages::{PageArgs, Paged};
+use crate::problem::WrongUsage;
+use crate::table::{self, Table, number, text};
+use crate::times::{duration, length, moment, now_ms, time};
+use crate::values::words;
 use crate::view::{View, WatchArgs};
 
 /// Quotas.
@@ -20,9 +33,9 @@ pub struct QuotaCommand {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Makes a quota and prints its id.
+    /// Makes a quota and shows it; with `-o ids` it prints the id alone.
     #[command(after_help = "Example:
-  ff quota create --concurrency 4 --rate-limit 100 --rate-window-ms 60000
+  ff quota create --concurrency 4 --rate-limit 100 --rate-window 1m
   ff submit --kind call --quota 0192f3a1-…:openai")]
     Create(Create),
     /// Shows a quota and the keys in use, or one key. An unknown id exits 4.
@@ -37,7 +50,7 @@ enum Verb {
     Set(Set),
     /// Starts nothing under a key for a while.
     #[command(after_help = "Example:
-  ff quota throttle 0192f3a1-… --key openai --for-ms 30000
+  ff quota throttle 0192f3a1-… --key openai --for 30s
   ff quota throttle 0192f3a1-… --key openai --clear")]
     Throttle(Throttle),
     /// Lists the executions that wait under a key, the next to be called first.
@@ -57,23 +70,23 @@ struct Where {
 #[derive(Args)]
 struct Parts {
     /// How many may start in a window.
-    #[arg(long, requires = "rate_window_ms")]
+    #[arg(long, requires = "rate_window")]
     rate_limit: Option<i64>,
-    /// How long the window is.
-    #[arg(long, requires = "rate_limit")]
-    rate_window_ms: Option<i64>,
-    /// Anywhere in the window, or evenly spaced.
-    #[arg(long, requires = "rate_limit", value_parser = ["sliding", "smooth"])]
-    rate_mode: Option<String>,
+    /// How long the window is, e.g. 1m.
+    #[arg(long, value_name = "DURATION", value_parser = duration, requires = "rate_limit")]
+    rate_window: Option<i64>,
+    /// Anywhere in the window, or evenly spaced (default: sliding).
+    #[arg(long, requires = "rate_limit", value_parser = words(RateMode::ALL))]
+    rate_mode: Option<RateMode>,
     /// How many may run at once.
     #[arg(long)]
     concurrency: Option<i64>,
     /// How much weight may start in a window.
-    #[arg(long, requires = "weighted_window_ms")]
+    #[arg(long, requires = "weighted_window")]
     weighted_limit: Option<i64>,
-    /// How long that window is.
-    #[arg(long, requires = "weighted_limit")]
-    weighted_window_ms: Option<i64>,
+    /// How long that window is, e.g. 1m.
+    #[arg(long, value_name = "DURATION", value_parser = duration, requires = "weighted_limit")]
+    weighted_window: Option<i64>,
     /// Whether a suspended execution keeps its slot.
     #[arg(long, num_args = 0..=1, default_missing_value = "true")]
     hold_while_suspended: Option<bool>,
@@ -81,9 +94,9 @@ struct Parts {
 
 #[derive(Args)]
 struct Create {
-    /// The quota's id; minted unless said.
-    #[arg(long)]
-    quota_id: Option<String>,
+    /// The quota's id, a UUID (default: a new one).
+    #[arg(long, value_name = "ID")]
+    quota_id: Option<QuotaPolicyId>,
     /// The namespace of the executions that may name it.
     #[arg(long)]
     namespace: Option<String>,
@@ -112,12 +125,8 @@ struct List {
     /// Only those of a namespace.
     #[arg(long)]
     namespace: Option<String>,
-    /// How many at most.
-    #[arg(long, default_value_t = 100)]
-    limit: u32,
-    /// Where the list goes on: next_cursor of an earlier answer.
-    #[arg(long)]
-    cursor: Option<String>,
+    #[command(flatten)]
+    page: PageArgs,
     #[command(flatten)]
     watch: WatchArgs,
     #[command(flatten)]
@@ -152,11 +161,11 @@ struct Throttle {
     /// The key nothing starts under.
     #[arg(long)]
     key: String,
-    /// For how long from now.
-    #[arg(long, conflicts_with_all = ["until", "clear"])]
-    for_ms: Option<i64>,
-    /// Until when, in milliseconds since 1970.
-    #[arg(long, conflicts_with = "clear")]
+    /// For how long from now, e.g. 30s.
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration, conflicts_with_all = ["until", "clear"])]
+    how_long: Option<i64>,
+    /// Until this time, e.g. 2026-11-20T09:00.
+    #[arg(long, value_name = "TIME", value_parser = time, conflicts_with = "clear")]
     until: Option<i64>,
     /// Ends the throttle.
     #[arg(long)]
@@ -173,12 +182,8 @@ struct Blocked {
     /// The key they wait under.
     #[arg(long)]
     key: String,
-    /// How many at most.
-    #[arg(long, default_value_t = 64)]
-    limit: u32,
-    /// Where the list goes on: next_cursor of an earlier answer.
-    #[arg(long)]
-    cursor: Option<String>,
+    #[command(flatten)]
+    page: BlockedArgs,
     #[command(flatten)]
     watch: WatchArgs,
     #[command(flatten)]
@@ -195,167 +200,167 @@ struct Delete {
 }
 
 impl Parts {
-    fn body(self) -> Map<String, Value> {
-        let mut body = Map::new();
-        if let (Some(limit), Some(window_ms)) = (self.rate_limit, self.rate_window_ms) {
-            body.insert("rate".into(), json!({ "limit": limit, "window_ms": window_ms, "mode": self.rate_mode }));
-        }
-        if let Some(concurrency) = self.concurrency {
-            body.insert("concurrency".into(), json!(concurrency));
-        }
-        if let (Some(limit), Some(window_ms)) = (self.weighted_limit, self.weighted_window_ms) {
-            body.insert("weighted".into(), json!({ "limit": limit, "window_ms": window_ms }));
-        }
-        if let Some(hold) = self.hold_while_suspended {
-            body.insert("hold_while_suspended".into(), json!(hold));
-        }
-        body
+    fn rate(&self) -> Option<QuotaRateBody> {
+        Some(QuotaRateBody { limit: self.rate_limit?, window_ms: self.rate_window?, mode: self.rate_mode })
+    }
+
+    fn weighted(&self) -> Option<QuotaWeights> {
+        Some(QuotaWeights { limit: self.weighted_limit?, window_ms: self.weighted_window? })
     }
 }
 
-fn path(quota: &str) -> String {
-    format!("/v1/quotas/{}", segment(quota))
+impl Set {
+    /// What is not named stays; `None` within takes a part away.
+    fn body(&self) -> ChangeQuotaBody {
+        ChangeQuotaBody {
+            rate: self.parts.rate().map(Some).or(self.no_rate.then_some(None)),
+            concurrency: self.parts.concurrency.map(Some).or(self.no_concurrency.then_some(None)),
+            weighted: self.parts.weighted().map(Some).or(self.no_weighted.then_some(None)),
+            hold_while_suspended: self.parts.hold_while_suspended,
+        }
+    }
+}
+
+/// The id of a quota on the command line.
+fn quota_id(text: &str) -> anyhow::Result<QuotaPolicyId> {
+    id("a quota", text)
 }
 
 impl QuotaCommand {
     /// Prints the quota, or what the verb asked for.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
-        let (at, reply) = match self.verb {
+        let (at, quota) = match self.verb {
             Verb::Create(Create { quota_id, namespace, parts, at }) => {
-                let mut body = parts.body();
-                body.extend(quota_id.map(|id| ("quota_id".to_owned(), json!(id))));
-                body.extend(namespace.map(|name| ("namespace".to_owned(), json!(name))));
-                let reply = Api::new(&at.server)?.post("/v1/quotas", Value::Object(body).to_string()).await?;
-                (at, reply)
+                let body = CreateQuotaBody {
+                    quota_id,
+                    namespace,
+                    rate: parts.rate(),
+                    concurrency: parts.concurrency,
+                    weighted: parts.weighted(),
+                    hold_while_suspended: parts.hold_while_suspended,
+                };
+                let Answered { value, bytes, status } =
+                    Api::new(&at.server)?.ask(&Ask::<CreateQuota>::with((), body)).await?;
+                (at, Answered { value: value.thing, bytes, status })
             }
-            Verb::Show(Show { quota, key, watch, at }) => {
-                let query: Vec<(&str, String)> = key.into_iter().map(|key| ("key", key)).collect();
-                return look_at(&at, watch, &path(&quota), &query, view).await;
-            }
-            Verb::List(List { namespace, limit, cursor, watch, at }) => {
-                let mut query = vec![("limit", limit.to_string())];
-                query.extend(namespace.map(|name| ("namespace", name)));
-                query.extend(cursor.map(|cursor| ("cursor", cursor)));
-                return look_at(&at, watch, "/v1/quotas", &query, view).await;
-            }
-            Verb::Set(Set { quota, parts, no_rate, no_concurrency, no_weighted, at }) => {
-                let mut body = parts.body();
-                for (gone, name) in [(no_rate, "rate"), (no_concurrency, "concurrency"), (no_weighted, "weighted")] {
-                    body.extend(gone.then(|| (name.to_owned(), Value::Null)));
-                }
-                let reply = Api::new(&at.server)?.patch(&path(&quota), Value::Object(body).to_string()).await?;
-                (at, reply)
+            Verb::Show(show) => return show.run().await,
+            Verb::List(list) => return list.run().await,
+            Verb::Set(set) => {
+                let ask = Ask::<ChangeQuota>::with(quota_id(&set.quota)?, set.body());
+                let changed = Api::new(&set.at.server)?.ask(&ask).await?;
+                (set.at, changed)
             }
             Verb::Throttle(throttle) => return throttle.run().await,
-            Verb::Blocked(Blocked { quota, key, limit, cursor, watch, at }) => {
-                let mut query = vec![("key", key), ("limit", limit.to_string())];
-                query.extend(cursor.map(|cursor| ("cursor", cursor)));
-                return look_at(&at, watch, &format!("{}/blocked", path(&quota)), &query, waiting_view).await;
-            }
+            Verb::Blocked(blocked) => return blocked.run().await,
             Verb::Delete(Delete { quota, server }) => {
-                Api::new(&server)?.delete(&path(&quota)).await?.accepted()?;
+                Api::new(&server)?.ask(&Ask::<DeleteQuota>::at(quota_id(&quota)?)).await?;
                 eprintln!("deleted");
                 return Ok(ExitCode::SUCCESS);
             }
         };
-        view(&reply.accepted()?, at.output.output)?.print()?;
+        view(&quota, at.output.output)?.print()?;
         Ok(ExitCode::SUCCESS)
     }
 }
 
-/// Prints what a path answers, once or on every change.
-async fn look_at(
-    at: &Where,
-    watch: WatchArgs,
-    path: &str,
-    query: &[(&str, String)],
-    view: fn(&Reply, Output) -> anyhow::Result<View>,
-) -> anyhow::Result<ExitCode> {
-    let (api, output) = (Api::new(&at.server)?, at.output.output);
-    watch.show(&api, output, &[], async || view(&api.get(path, query).await?.accepted()?, output)).await
+/// One quota with its keys.
+fn view(quota: &Answered<Quota>, output: Output) -> anyhow::Result<View> {
+    match output {
+        Output::Json => View::raw(&quota.bytes),
+        Output::Ids => Ok(View::lines([quota.value.quota_id.to_string()])),
+        Output::Table => {
+            let keys = quota.value.keys.iter().flatten().map(key);
+            Ok(View::lines(lines(std::slice::from_ref(&quota.value)).into_iter().chain(keys)))
+        }
+    }
 }
 
-/// One quota with its keys, or a page of quotas.
-fn view(reply: &Reply, output: Output) -> anyhow::Result<View> {
-    if output == Output::Json {
-        return View::raw(&reply.bytes);
+impl Show {
+    async fn run(self) -> anyhow::Result<ExitCode> {
+        let (api, output) = (Api::new(&self.at.server)?, self.at.output.output);
+        let (id, query) = (quota_id(&self.quota)?, QuotaQuery { key: self.key });
+        let look = async || view(&api.ask(&Ask::<GetQuota>::by(id, query.clone())).await?, output);
+        self.watch.show(&api, output, &EventsQuery::default(), look).await
     }
-    let answer = reply.json()?;
-    let quotas = answer["items"].as_array().cloned().unwrap_or_else(|| vec![answer.clone()]);
-    let lines = match output {
-        Output::Ids => quotas.iter().map(|quota| text(&quota["quota_id"])).collect(),
-        Output::Table | Output::Json => table(&quotas, &answer["keys"]),
-    };
-    Ok(View { note: more(&answer), ..View::lines(lines) })
+}
+
+impl List {
+    async fn run(self) -> anyhow::Result<ExitCode> {
+        let api = Api::new(&self.at.server)?;
+        let list = Paged::new(self.page, EventsQuery::default(), |limit, cursor| {
+            Ask::<ListQuotas>::by((), QuotasQuery { namespace: self.namespace.clone(), limit: Some(limit), cursor })
+        });
+        let named = |quota: &Quota| quota.quota_id.to_string();
+        list.show(&api, self.watch, self.at.output.output, named, |quotas| View::lines(lines(quotas))).await
+    }
+}
+
+impl Blocked {
+    async fn run(self) -> anyhow::Result<ExitCode> {
+        let (api, output, id) = (Api::new(&self.at.server)?, self.at.output.output, quota_id(&self.quota)?);
+        let query = QuotaBlockedQuery { key: self.key, limit: Some(self.page.limit), cursor: self.page.cursor };
+        let look = async || {
+            let page = api.ask(&Ask::<ListBlockedOnQuota>::by(id, query.clone())).await?;
+            blocked::view(&page, output)
+        };
+        self.watch.show(&api, output, &EventsQuery::default(), look).await
+    }
 }
 
 impl Throttle {
     async fn run(self) -> anyhow::Result<ExitCode> {
-        let until = match (self.until, self.for_ms, self.clear) {
+        let until = match (self.until, self.how_long, self.clear) {
             (Some(until), _, _) => until,
-            (None, Some(for_ms), _) => now_ms()?.saturating_add(for_ms),
+            (None, Some(how_long), _) => now_ms().saturating_add(how_long),
             (None, None, true) => 0,
-            (None, None, false) => bail!(WrongUsage("say until when: --for-ms, --until or --clear".to_owned())),
+            (None, None, false) => bail!(WrongUsage("say until when: --for, --until or --clear".to_owned())),
         };
-        let body = json!({ "key": self.key, "until": until }).to_string();
-        let reply =
-            Api::new(&self.at.server)?.post(&format!("{}/throttle", path(&self.quota)), body).await?.accepted()?;
-        match self.at.output.output {
-            Output::Json => say_raw(&reply.bytes)?,
-            Output::Ids => say(&self.quota)?,
-            Output::Table => match time(&reply.json()?["throttled_until"]) {
-                until if until.is_empty() => say("not throttled")?,
-                until => say(&format!("nothing starts under {} until {until}", self.key))?,
-            },
+        let ask = Ask::<ThrottleQuota>::with(quota_id(&self.quota)?, ThrottleBody { key: self.key, until });
+        let Answered { value, bytes, .. } = Api::new(&self.at.server)?.ask(&ask).await?;
+        match (self.at.output.output, value.throttled_until) {
+            (Output::Json, _) => say_raw(&bytes)?,
+            (Output::Ids, _) => say(&value.quota_id.to_string())?,
+            (Output::Table, None) => say("not throttled")?,
+            (Output::Table, Some(until)) => {
+                say(&format!("nothing starts under {} until {}", value.key, moment(until)))?
+            }
         }
         Ok(ExitCode::SUCCESS)
     }
 }
 
-fn now_ms() -> anyhow::Result<i64> {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).context("the clock stands before 1970")?;
-    i64::try_from(since.as_millis()).context("the clock stands too far in the future")
+/// So many in a window.
+fn windowed(limit: i64, window_ms: i64) -> String {
+    format!("{limit} in {}", length(window_ms))
 }
 
-/// A part with a window, as `limit/window_ms`.
-fn windowed(part: &Value) -> String {
-    if part.is_null() {
-        return "-".to_owned();
-    }
-    let mode = part["mode"].as_str().map(|mode| format!(" {mode}")).unwrap_or_default();
-    format!("{} in {} ms{mode}", text(&part["limit"]), text(&part["window_ms"]))
+fn or_dash(part: Option<String>) -> String {
+    part.unwrap_or_else(|| "-".to_owned())
 }
 
-fn table(quotas: &[Value], keys: &Value) -> Vec<String> {
-    let head = format!("{:36}  {:12}  {:28}  {:6}  {:24}  {}", "QUOTA", "NAMESPACE", "RATE", "SLOTS", "WEIGHT", "KEYS");
-    let mut lines = vec![head];
+fn lines(quotas: &[Quota]) -> Vec<String> {
+    let mut table = Table::new(["QUOTA", "NAMESPACE", "RATE", "CONCURRENCY", "WEIGHT", "KEYS"]);
     for quota in quotas {
-        let slots = if quota["concurrency"].is_null() { "-".to_owned() } else { text(&quota["concurrency"]) };
-        lines.push(format!(
-            "{:36}  {:12}  {:28}  {:6}  {:24}  {}",
-            text(&quota["quota_id"]),
-            text(&quota["namespace"]),
-            windowed(&quota["rate"]),
-            slots,
-            windowed(&quota["weighted"]),
-            text(&quota["keys_in_use"])
-        ));
+        let rate = quota.rate.map(|rate| format!("{} {}", windowed(rate.limit, rate.window_ms), rate.mode));
+        table.row([
+            table::id(quota.quota_id),
+            text(&quota.namespace),
+            text(or_dash(rate)),
+            number(or_dash(quota.concurrency.map(|n| n.to_string()))),
+            text(or_dash(quota.weighted.map(|part| windowed(part.limit, part.window_ms)))),
+            number(quota.keys_in_use),
+        ]);
     }
-    for key in keys.as_array().into_iter().flatten() {
-        let used = key["parts"].as_array().into_iter().flatten().map(|part| {
-            let next = time(&part["next_at"]);
-            let next = if next.is_empty() { next } else { format!(" until {next}") };
-            format!("{} {}/{}{next}", text(&part["part"]), text(&part["used"]), text(&part["limit"]))
-        });
-        let throttled = time(&key["throttled_until"]);
-        let throttled = if throttled.is_empty() { throttled } else { format!(", throttled until {throttled}") };
-        lines.push(format!(
-            "  {}: {}, {} hold it, {} wait{throttled}",
-            text(&key["key"]),
-            used.collect::<Vec<_>>().join(", "),
-            text(&key["held"]),
-            text(&key["waiting"])
-        ));
-    }
-    lines
+    table.lines()
+}
+
+/// How far a key is used.
+fn key(key: &QuotaKeyState) -> String {
+    let used = key.parts.iter().map(|part| {
+        let next = part.next_at.map(|at| format!(" until {}", moment(at))).unwrap_or_default();
+        format!("{} {}/{}{next}", part.part, part.used, part.limit)
+    });
+    let throttled = key.throttled_until.map(|at| format!(", throttled until {}", moment(at))).unwrap_or_default();
+    let used = used.collect::<Vec<_>>().join(", ");
+    format!("  {}: {used}, {} hold it, {} wait{throttled}", key.key, key.held, key.waiting)
 }

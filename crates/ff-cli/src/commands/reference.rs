@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use clap::{Arg, Command};
 
-use crate::client::print;
 use crate::commands::exit_codes::EXIT_CODES;
+use crate::output::print;
 
 /// Flags that stand in the page once, not with each command.
 const EVERYWHERE: [&str; 5] = ["url", "token", "ca_cert", "output", "config"];

@@ -3,10 +3,11 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use serde_json::json;
+use ff_api::executions::{BulkReplayBody, ReasonBody, ReplayExecution, ReplayExecutions};
 
-use super::acting::BulkArgs;
-use crate::client::{OutputArgs, ServerArgs};
+use super::acting::{BulkArgs, bulk_limit};
+use crate::client::ServerArgs;
+use crate::output::OutputArgs;
 
 /// Runs ended executions again with a new attempt, by id or all that match filters. An unknown id exits 4.
 #[derive(Args)]
@@ -28,7 +29,12 @@ pub struct Replay {
 impl Replay {
     /// Goes through the ids, or through everything that matches.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
-        let body = json!({ "reason": self.reason });
-        self.executions.act(&self.server, "replay", "replaying", &body, self.output.output).await
+        let body = ReasonBody { reason: self.reason };
+        let many = |filter, cursor| {
+            let reason = body.reason.clone();
+            BulkReplayBody { limit: bulk_limit(), cursor, reason, ..BulkReplayBody::from(filter) }
+        };
+        let (server, output) = (&self.server, self.output.output);
+        self.executions.act::<ReplayExecution, ReplayExecutions>(server, "replaying", &body, many, output).await
     }
 }

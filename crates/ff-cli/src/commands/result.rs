@@ -4,30 +4,36 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use reqwest::StatusCode;
+use ff_api::Ask;
+use ff_api::executions::{ExecutionResult, GetResult, ResultAnswer, ResultPending, ResultQuery};
+use ff_api::payload::Payload;
+use ff_core::types::ExecutionId;
+use ff_script::generated::Outcome;
 use tokio::time::Instant;
 
 use crate::away::{Patience, WAITING};
-use crate::client::{
-    Api, IdArgs, Output, OutputArgs, Refused, Reply, ServerArgs, exit_code, explained, say, say_raw, segment, text,
-};
+use crate::client::{Answered, Api, ServerArgs};
+use crate::ids::{IdArgs, id};
+use crate::output::{Output, OutputArgs, say, say_raw};
+use crate::problem::{Refused, exit_code, explained};
+use crate::times::duration;
 
 /// The longest wait of one request.
-const POLL: Duration = Duration::from_secs(30);
-/// The exit code when an execution has not ended yet.
-const NOT_ENDED: u8 = 5;
+pub const POLL: Duration = Duration::from_secs(30);
+/// The exit code when an execution or a flow has not ended yet.
+pub const NOT_ENDED: u8 = 5;
 
 /// Prints results. Exits 0 when the outcome is success, 1 when it is another, 4 for an unknown id, 5 when it has not ended.
 #[derive(Args)]
+#[command(after_help = "Example:
+  ff result 0192f3a0-… --wait
+  ff result 0192f3a0-… --wait=30s")]
 pub struct ResultCommand {
     #[command(flatten)]
     ids: IdArgs,
-    /// Wait until it has ended.
-    #[arg(long, conflicts_with = "wait_ms")]
-    wait: bool,
-    /// Wait this long at most.
-    #[arg(long)]
-    wait_ms: Option<u64>,
+    /// Waits until it has ended, or for this long at most.
+    #[arg(long, value_name = "DURATION", value_parser = duration, num_args = 0..=1, require_equals = true, default_missing_value = "365d", hide_default_value = true)]
+    wait: Option<i64>,
     #[command(flatten)]
     server: ServerArgs,
     #[command(flatten)]
@@ -38,10 +44,11 @@ impl ResultCommand {
     /// Prints each result; the first that is not a success decides the exit code.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         let api = Api::new(&self.server)?;
-        let (mut code, mut patience) = (ExitCode::SUCCESS, Patience::default());
-        for id in self.ids.read()? {
-            let one = match self.ask(&api, &id, &mut patience).await {
-                Ok(reply) => self.print(&id, &reply)?,
+        let (mut code, mut waiting) = (ExitCode::SUCCESS, Waiting::within(self.wait.unwrap_or(0)));
+        for name in self.ids.read()? {
+            waiting.begin();
+            let one = match waiting.show(&api, id("an execution", &name)?, self.output.output).await {
+                Ok(code) => code,
                 Err(error) if error.downcast_ref::<Refused>().is_some() => {
                     eprintln!("ff: {}", explained(&error));
                     exit_code(&error)
@@ -54,28 +61,49 @@ impl ResultCommand {
         }
         Ok(code)
     }
+}
 
-    /// Asks until it has ended or the time is over; a server that goes away meanwhile is waited for.
-    async fn ask(&self, api: &Api, id: &str, patience: &mut Patience) -> anyhow::Result<Reply> {
-        let path = format!("/v1/executions/{}/result", segment(id));
+/// A wait for something to end; a server that goes away meanwhile is waited for.
+pub struct Waiting {
+    wait: Duration,
+    until: Option<Instant>,
+    patience: Patience,
+}
+
+impl Waiting {
+    /// A wait of so many milliseconds.
+    pub fn within(wait: i64) -> Self {
+        let wait = Duration::from_millis(u64::try_from(wait).unwrap_or(0));
         // Further away than there is time: for ever.
-        let until = Instant::now().checked_add(Duration::from_millis(self.wait_ms.unwrap_or(0))).filter(|_| !self.wait);
+        Self { wait, until: Instant::now().checked_add(wait), patience: Patience::default() }
+    }
+
+    /// The time counts from now on.
+    pub fn begin(&mut self) {
+        self.until = Instant::now().checked_add(self.wait);
+    }
+
+    /// Asks until there is an answer to keep, or the time is over; then with the last answer, whatever it is.
+    pub async fn until<T>(
+        &mut self,
+        ask: impl AsyncFn(Duration) -> anyhow::Result<T>,
+        has_ended: impl Fn(&T) -> bool,
+    ) -> anyhow::Result<T> {
         loop {
-            let left = until.map_or(POLL, |until| until.saturating_duration_since(Instant::now())).min(POLL);
+            let left = self.until.map_or(POLL, |until| until.saturating_duration_since(Instant::now())).min(POLL);
             // Whether there is a server at all is known at once.
-            let wait = if patience.has_answer() { left } else { Duration::ZERO };
-            let query = [("wait_ms", wait.as_millis().to_string())];
-            match api.get(&path, &query).await.and_then(Reply::accepted) {
-                Ok(reply) => {
-                    patience.answered();
-                    if reply.status != StatusCode::ACCEPTED || left.is_zero() {
-                        return Ok(reply);
+            let wait = if self.patience.has_answer() { left } else { Duration::ZERO };
+            match ask(wait).await {
+                Ok(answer) => {
+                    self.patience.answered();
+                    if has_ended(&answer) || left.is_zero() {
+                        return Ok(answer);
                     }
                 }
                 Err(error) if left.is_zero() => return Err(error),
                 Err(error) => {
-                    let pause = patience.pause(error)?;
-                    if patience.is_new() {
+                    let pause = self.patience.pause(error)?;
+                    if self.patience.is_new() {
                         eprintln!("{WAITING}");
                     }
                     tokio::time::sleep(pause.min(left)).await;
@@ -84,37 +112,42 @@ impl ResultCommand {
         }
     }
 
-    fn print(&self, id: &str, reply: &Reply) -> anyhow::Result<ExitCode> {
-        let answer = reply.json()?;
-        let ended = reply.status != StatusCode::ACCEPTED;
-        match self.output.output {
-            Output::Json => say_raw(&reply.bytes)?,
-            Output::Ids => say(&text(&answer["execution_id"]))?,
-            Output::Table if !ended => {
-                eprintln!("{id} has not ended, it is {}; wait with --wait", text(&answer["state"]))
-            }
-            Output::Table if answer["outcome"] == "success" => say(&raw_result(&reply.bytes)?)?,
-            Output::Table => {
-                let failure = &answer["failure"];
-                let why = format!("{} {}", text(&failure["category"]), text(&failure["reason"]));
-                eprintln!("{id} ended {}: {}", text(&answer["outcome"]), why.trim());
-            }
-        }
-        Ok(match (ended, answer["outcome"] == "success") {
-            (false, _) => ExitCode::from(NOT_ENDED),
-            (true, true) => ExitCode::SUCCESS,
-            (true, false) => ExitCode::FAILURE,
-        })
+    /// Waits for the end of an execution and prints its result.
+    pub async fn show(&mut self, api: &Api, id: ExecutionId, output: Output) -> anyhow::Result<ExitCode> {
+        let ask = async |wait: Duration| {
+            let query = ResultQuery { wait_ms: i64::try_from(wait.as_millis()).ok() };
+            api.ask_within(&Ask::<GetResult>::by(id, query), wait).await
+        };
+        let answered = self.until(ask, |answered| matches!(answered.value, ResultAnswer::Ended(_))).await?;
+        print(&answered, output)
     }
 }
 
-/// The result with the text it came with.
-fn raw_result(bytes: &[u8]) -> anyhow::Result<String> {
-    #[derive(serde::Deserialize)]
-    struct Answer<'a> {
-        #[serde(borrow)]
-        result: Option<&'a serde_json::value::RawValue>,
+/// Prints a result, and exits by the outcome.
+fn print(answered: &Answered<ResultAnswer>, output: Output) -> anyhow::Result<ExitCode> {
+    let (id, code) = match &answered.value {
+        ResultAnswer::Pending(pending) => (pending.execution_id, NOT_ENDED),
+        ResultAnswer::Ended(ended) => (ended.execution_id, u8::from(ended.outcome != Outcome::Success)),
+    };
+    match (output, &answered.value) {
+        (Output::Json, _) => say_raw(&answered.bytes)?,
+        (Output::Ids, _) => say(&id.to_string())?,
+        (Output::Table, ResultAnswer::Pending(ResultPending { state, .. })) => {
+            eprintln!("{id} has not ended, it is {state}; wait with --wait");
+        }
+        (Output::Table, ResultAnswer::Ended(ended)) if ended.outcome == Outcome::Success => say(&shown(ended))?,
+        (Output::Table, ResultAnswer::Ended(ended)) => {
+            let why = ended.failure.as_ref().map(|failure| format!(": {} {}", failure.category, failure.reason));
+            eprintln!("{id} ended {}{}", ended.outcome, why.unwrap_or_default());
+        }
     }
-    let answer: Answer = serde_json::from_slice(bytes)?;
-    Ok(answer.result.map_or_else(String::new, |result| result.get().to_owned()))
+    Ok(ExitCode::from(code))
+}
+
+/// The result as it was given: JSON keeps its text, other bytes are base64 in quotes. Nothing when none was given.
+fn shown(ended: &ExecutionResult) -> String {
+    match (&ended.result, ended.result_encoding) {
+        (Some(bytes), Some(encoding)) => Payload { bytes: bytes.clone(), encoding }.written().0.get().to_owned(),
+        _ => String::new(),
+    }
 }

@@ -3,10 +3,12 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use serde_json::json;
+use ff_api::suspensions::{ResumeBody, ResumeExecution};
 
 use super::acting::act;
-use crate::client::{IdArgs, OutputArgs, ServerArgs};
+use crate::client::ServerArgs;
+use crate::ids::IdArgs;
+use crate::output::OutputArgs;
 
 /// Lets suspended executions go on without the signals they wait for. An unknown id exits 4.
 #[derive(Args)]
@@ -27,6 +29,7 @@ pub struct Resume {
 impl Resume {
     /// Goes through the ids; a refusal is said and the others go on.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
-        act(&self.server, self.ids.read()?, "resume", &json!({ "reason": self.reason }), self.output.output).await
+        let body = ResumeBody { reason: self.reason };
+        act::<ResumeExecution>(&self.server, self.ids.read()?, &body, self.output.output).await
     }
 }

@@ -4,11 +4,20 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
-use serde::Deserialize;
-use serde_json::Value;
-use serde_json::value::RawValue;
+use ff_api::Ask;
+use ff_api::events::EventsQuery;
+use ff_api::executions::{Attempt, Execution, GetExecution};
+use ff_api::payload::{Encoding, Payload};
+use ff_core::types::ExecutionId;
+use ff_script::generated::{PastSuspension, WebhookStatus};
 
-use crate::client::{Api, IdArgs, Output, OutputArgs, ServerArgs, WrongUsage, for_each, segment, text, time};
+use super::list::age_of;
+use crate::client::{Answered, Api, ServerArgs};
+use crate::ids::{IdArgs, for_each, id};
+use crate::output::{Output, OutputArgs};
+use crate::problem::WrongUsage;
+use crate::sheet::Sheet;
+use crate::times::{length, moment};
 use crate::view::{View, WatchArgs};
 
 /// Shows everything about executions. An unknown id exits 4.
@@ -32,14 +41,15 @@ impl Show {
         if watch.is_on() && ids.len() > 1 {
             bail!(WrongUsage("--watch shows one execution; `ff list --watch` shows many".to_owned()));
         }
-        for_each(ids, |id| async move {
-            let about = [("execution_id", id.clone())];
+        for_each(ids, |name| async move {
+            let id: ExecutionId = id("an execution", &name)?;
+            let about = EventsQuery { execution_id: Some(id), ..EventsQuery::default() };
             let look = async || {
-                let reply = api.get(&format!("/v1/executions/{}", segment(&id)), &[]).await?.accepted()?;
+                let Answered { value, bytes, .. } = api.ask(&Ask::<GetExecution>::at(id)).await?;
                 match output {
-                    Output::Json => View::raw(&reply.bytes),
-                    Output::Ids => Ok(View::lines([text(&reply.json()?["execution_id"])])),
-                    Output::Table => Ok(View::lines(table(&reply.json()?, &serde_json::from_slice(&reply.bytes)?))),
+                    Output::Json => View::raw(&bytes),
+                    Output::Ids => Ok(View::lines([value.execution_id.to_string()])),
+                    Output::Table => Ok(View::lines(sheet(&value))),
                 }
             };
             watch.show(api, output, &about, look).await.map(|_| ())
@@ -48,117 +58,103 @@ impl Show {
     }
 }
 
-/// Payloads with the text they came with.
-#[derive(Deserialize)]
-struct Payloads<'a> {
-    #[serde(borrow)]
-    input: Option<&'a RawValue>,
-    #[serde(borrow)]
-    result: Option<&'a RawValue>,
-}
-
 /// How far a webhook is, in a line.
-pub fn told(webhook: &Value) -> String {
-    let tries = webhook["tries"].as_i64().unwrap_or_default();
-    let after = if tries == 1 { "1 try".to_owned() } else { format!("{tries} tries") };
-    let next = time(&webhook["next_at"]);
-    let next = if next.is_empty() || tries == 0 { String::new() } else { format!(", next {next}") };
-    let error = webhook["error"].as_str().map(|error| format!(": {error}")).unwrap_or_default();
-    format!("{} after {after}{next}{error}", text(&webhook["state"]))
+pub fn told(webhook: &WebhookStatus) -> String {
+    let after = if webhook.tries == 1 { "1 try".to_owned() } else { format!("{} tries", webhook.tries) };
+    let next = webhook.next_at.filter(|_| webhook.tries > 0).map(|at| format!(", next {}", moment(at)));
+    let error = webhook.error.as_ref().map(|error| format!(": {error}"));
+    format!("{} after {after}{}{}", webhook.state, next.unwrap_or_default(), error.unwrap_or_default())
 }
 
-fn table(execution: &Value, payloads: &Payloads) -> Vec<String> {
-    let mut lines = Vec::new();
-    let mut line = |name: &str, value: String| {
-        if !value.is_empty() {
-            lines.push(format!("{name:16} {value}"));
-        }
-    };
-    line("execution", text(&execution["execution_id"]));
-    line("state", text(&execution["state"]));
-    let since = time(&execution["blocked_since"]);
-    let since = if since.is_empty() { since } else { format!(" since {since}") };
-    line("blocked", format!("{}{since}", text(&execution["blocking_reason"])));
-    line("outcome", text(&execution["outcome"]));
-    line("kind", text(&execution["kind"]));
-    line("lane", format!("{}/{}", text(&execution["namespace"]), text(&execution["lane"])));
-    line("priority", text(&execution["priority"]));
-    for name in ["created_at", "updated_at", "ended_at", "delay_until", "deadline_at"] {
-        line(name.trim_end_matches("_at"), time(&execution[name]));
+fn sheet(execution: &Execution) -> Vec<String> {
+    let mut sheet = Sheet::default();
+    sheet.fact("execution", execution.execution_id);
+    sheet.fact("state", execution.state);
+    sheet.maybe(
+        "blocked",
+        execution.blocking_reason.map(|reason| {
+            let since = execution.blocked_since.map(|at| format!(" since {}", moment(at.0)));
+            format!("{reason}{}", since.unwrap_or_default())
+        }),
+    );
+    sheet.maybe("outcome", execution.outcome);
+    sheet.fact("kind", &execution.kind);
+    sheet.fact("lane", format!("{}/{}", execution.namespace, execution.lane));
+    sheet.fact("priority", execution.priority);
+    sheet.fact("created", moment(execution.created_at.0));
+    sheet.fact("updated", moment(execution.updated_at.0));
+    sheet.maybe(
+        "ended",
+        execution
+            .ended_at
+            .map(|at| format!("{}, {} after its submission", moment(at.0), age_of(at.0 - execution.created_at.0))),
+    );
+    sheet.maybe("delayed until", execution.delay_until.map(|at| moment(at.0)));
+    sheet.maybe("deadline", execution.deadline_at.map(|at| moment(at.0)));
+    sheet.maybe("must start by", execution.start_by.map(|at| moment(at.0)));
+    sheet.list("tags", execution.tags.iter().map(|(key, value)| format!("{key}={value}")));
+    sheet.list("requires", &execution.requires);
+    sheet.list("prefers", &execution.prefers);
+    sheet.maybe("fairness key", execution.fairness_key.as_ref());
+    if let Some(lease) = &execution.lease {
+        sheet.fact("lease", format!("{} until {}", lease.worker_instance, moment(lease.expires_at.0)));
     }
-    for name in ["tags", "requires"] {
-        line(
-            name,
-            Some(&execution[name])
-                .filter(|value| **value != serde_json::json!({}) && **value != serde_json::json!([]))
-                .map(text)
-                .unwrap_or_default(),
-        );
+    if let Some(suspension) = &execution.suspension {
+        let since = moment(suspension.suspended_at.0);
+        sheet.fact("waits", format!("{}, {} since {since}", suspension.reason, suspension.progress));
+        sheet.maybe("times out", suspension.timeout_at.map(|at| moment(at.0)));
     }
-    let lease = &execution["lease"];
-    if !lease.is_null() {
-        line("lease", format!("{} until {}", text(&lease["worker_instance"]), time(&lease["expires_at"])));
+    for waitpoint in &execution.waitpoints {
+        sheet.fact("waitpoint", format!("{} {} {}", waitpoint.waitpoint_id, waitpoint.key, waitpoint.state));
     }
-    let suspension = &execution["suspension"];
-    if !suspension.is_null() {
-        let what = format!("{}, {}", text(&suspension["reason"]), text(&suspension["progress"]));
-        line("waits", format!("{what} since {}", time(&suspension["suspended_at"])));
-        line("times out", time(&suspension["timeout_at"]));
+    sheet.maybe("flow", execution.flow_id);
+    sheet.maybe("parent", execution.parent_id);
+    sheet.maybe("key", execution.key.as_ref());
+    sheet.maybe("runs as flow", execution.nested_flow_id);
+    if execution.children.total > 0 {
+        sheet.fact("children", format!("{}, {} open", execution.children.total, execution.children.open));
     }
-    for waitpoint in execution["waitpoints"].as_array().into_iter().flatten() {
-        let (id, key) = (text(&waitpoint["waitpoint_id"]), text(&waitpoint["key"]));
-        line("waitpoint", format!("{id} {key} {}", text(&waitpoint["state"])));
+    if let Some(progress) = &execution.progress {
+        sheet.fact("progress", format!("{} % {}", progress.pct, progress.message.as_deref().unwrap_or_default()));
     }
-    line("flow", text(&execution["flow_id"]));
-    line("parent", text(&execution["parent_id"]));
-    line("key", text(&execution["key"]));
-    line("runs as flow", text(&execution["nested_flow_id"]));
-    let children = &execution["children"];
-    if children["total"].as_i64().is_some_and(|total| total > 0) {
-        line("children", format!("{}, {} open", text(&children["total"]), text(&children["open"])));
+    sheet.maybe("attempt timeout", execution.attempt_timeout_ms.map(length));
+    sheet.list("used", execution.usage.iter().map(|(dimension, n)| format!("{n} {dimension}")));
+    sheet.maybe(
+        "failure",
+        execution.failure.as_ref().map(|failure| format!("{}: {}", failure.category, failure.reason)),
+    );
+    sheet.maybe("webhook", execution.webhook.as_ref().map(told));
+    sheet.maybe("input", payload(Some(&execution.input), execution.input_encoding));
+    sheet.maybe("result", payload(execution.result.as_ref(), execution.result_encoding));
+    for past in &execution.past_suspensions {
+        sheet.fact("waited", waited(past));
     }
-    let progress = &execution["progress"];
-    if !progress.is_null() {
-        line("progress", format!("{} % {}", text(&progress["pct"]), text(&progress["message"])));
+    if execution.attempts_omitted > 0 {
+        sheet.fact("attempts", format!("{} older ones: `ff history` shows them", execution.attempts_omitted));
     }
-    let used: Vec<String> = execution["usage"]
-        .as_object()
-        .into_iter()
-        .flatten()
-        .map(|(dimension, n)| format!("{} {dimension}", text(n)))
-        .collect();
-    line("used", used.join(", "));
-    let failure = &execution["failure"];
-    if !failure.is_null() {
-        line("failure", format!("{}: {}", text(&failure["category"]), text(&failure["reason"])));
+    for one in &execution.attempts {
+        sheet.fact("attempt", attempt(one));
     }
-    let webhook = &execution["webhook"];
-    if !webhook.is_null() {
-        line("webhook", told(webhook));
-    }
-    for (name, payload) in [("input", payloads.input), ("result", payloads.result)] {
-        line(name, payload.map(|payload| payload.get().to_owned()).unwrap_or_default());
-    }
-    for past in execution["past_suspensions"].as_array().into_iter().flatten() {
-        let (from, to) = (time(&past["suspended_at"]), time(&past["ended_at"]));
-        line("waited", format!("{} {from} to {to}, ended by {}", text(&past["reason"]), text(&past["cause"])));
-    }
-    for attempt in execution["attempts"].as_array().into_iter().flatten() {
-        line(
-            "attempt",
-            format!(
-                "{} {} {} on {} from {} {}",
-                text(&attempt["index"]),
-                text(&attempt["type"]),
-                text(&attempt["state"]),
-                text(&attempt["worker_instance"]),
-                time(&attempt["started_at"]),
-                text(&attempt["failure"]["reason"])
-            )
-            .trim_end()
-            .to_owned(),
-        );
-    }
+    let mut lines = sheet.lines();
     lines.push(String::new());
     lines
+}
+
+/// A payload as JSON: its own text, or base64 in quotes; none when none was given.
+fn payload(bytes: Option<&Vec<u8>>, encoding: Option<Encoding>) -> Option<String> {
+    let payload = Payload { bytes: bytes?.clone(), encoding: encoding? };
+    Some(payload.written().0.get().to_owned())
+}
+
+fn waited(past: &PastSuspension) -> String {
+    let (from, to) = (moment(past.suspended_at), moment(past.ended_at));
+    format!("{} {from} to {to}, ended by {}", past.reason, past.cause)
+}
+
+fn attempt(attempt: &Attempt) -> String {
+    let Attempt { index, kind, state, worker_instance, started_at, .. } = attempt;
+    let took = attempt.ended_at.map(|at| format!(" for {}", age_of(at.0 - started_at.0)));
+    let why = attempt.failure.as_ref().map(|failure| format!(": {}", failure.reason));
+    let (took, why) = (took.unwrap_or_default(), why.unwrap_or_default());
+    format!("{index} {kind} {state} on {worker_instance} from {}{took}{why}", moment(started_at.0))
 }

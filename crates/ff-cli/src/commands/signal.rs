@@ -12,20 +12,23 @@ use ff_core::types::WaitpointToken;
 use ff_script::generated::SignalEffect;
 use serde_json::value::RawValue;
 
-use crate::client::{Api, Output, OutputArgs, WrongUsage, id, say, say_raw};
+use crate::client::Api;
+use crate::ids::id;
+use crate::output::{Output, OutputArgs, say, say_raw};
+use crate::problem::WrongUsage;
 
-/// Answers a waitpoint. The token is the only credential; no other is sent.
+/// Answers a waitpoint. The token is the only credential, and it names the waitpoint and the execution.
 #[derive(Args)]
 #[command(after_help = "Example:
-  FF_WAITPOINT_TOKEN=wp1.… ff signal 0192f3a1-… --execution 0192f3a0-… --name approved --payload '{\"by\":\"ann\"}'
-  pass show approval-token | ff signal 0192f3a1-… --execution 0192f3a0-… --name approved --token -")]
+  FF_WAITPOINT_TOKEN=wp1.… ff signal --name approved --payload '{\"by\":\"ann\"}'
+  pass show approval-token | ff signal --name approved --token -")]
 pub struct Signal {
-    /// The waitpoint.
+    /// The waitpoint (default: the one of the token).
     #[arg(value_name = "WAITPOINT")]
-    waitpoint: String,
-    /// The execution it belongs to.
+    waitpoint: Option<String>,
+    /// The execution it belongs to (default: the one of the token).
     #[arg(long, value_name = "ID")]
-    execution: String,
+    execution: Option<String>,
     /// What the signal says, e.g. approved.
     #[arg(long)]
     name: String,
@@ -35,10 +38,10 @@ pub struct Signal {
     /// The token, @file, or - for stdin. Others on this machine can read arguments: prefer FF_WAITPOINT_TOKEN, @file or -.
     #[arg(long, env = "FF_WAITPOINT_TOKEN", hide_env_values = true, value_name = "TOKEN")]
     token: Option<String>,
-    /// Where it comes from.
+    /// The system it comes from.
     #[arg(long)]
     source: Option<String>,
-    /// What it belongs to elsewhere.
+    /// The id of what it belongs to in another system.
     #[arg(long)]
     correlation_id: Option<String>,
     /// Delivers it once, however often the command is run within a day.
@@ -78,8 +81,19 @@ impl Signal {
                 })?)
             }
         };
+        let named = ff_keys::read_claims(token.trim());
+        let waitpoint_id = match (&self.waitpoint, &named) {
+            (Some(waitpoint), _) => id("a waitpoint", waitpoint)?,
+            (None, Some(named)) => named.waitpoint_id,
+            (None, None) => bail!(WrongUsage(UNNAMED.to_owned())),
+        };
+        let execution_id = match (&self.execution, &named) {
+            (Some(execution), _) => id("an execution", execution)?,
+            (None, Some(named)) => named.execution_id,
+            (None, None) => bail!(WrongUsage(UNNAMED.to_owned())),
+        };
         let body = SignalBody {
-            execution_id: id("an execution", &self.execution)?,
+            execution_id,
             name: self.name,
             payload,
             payload_encoding: None,
@@ -92,7 +106,7 @@ impl Signal {
             token: Some(WaitpointToken::new(token.trim())),
         };
         let api = Api::anonymous(&self.url, self.ca_cert.as_deref())?;
-        let answered = api.ask(&Ask::<DeliverSignal>::with(id("a waitpoint", &self.waitpoint)?, body)).await?;
+        let answered = api.ask(&Ask::<DeliverSignal>::with(waitpoint_id, body)).await?;
         let delivered = answered.value;
         match self.output.output {
             Output::Json => say_raw(&answered.bytes)?,
@@ -117,6 +131,9 @@ impl Signal {
         Ok(ExitCode::SUCCESS)
     }
 }
+
+/// What is said when nothing names the waitpoint.
+const UNNAMED: &str = "this is no waitpoint token; use it as it was handed out, or ask for another: `ff token reissue`";
 
 /// The value itself, the content of `@file`, or stdin for `-`.
 fn read(what: &str, value: &str) -> anyhow::Result<String> {

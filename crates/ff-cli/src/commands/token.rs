@@ -8,7 +8,11 @@ use ff_api::tokens::{AccessToken, CreateToken, CreateTokenBody, RevokeToken, Tok
 use ff_api::waitpoints::{ReissueBody, ReissueToken};
 use ff_script::generated::Role;
 
-use crate::client::{Answered, Api, Output, OutputArgs, ServerArgs, id, moment, say, say_raw, words};
+use crate::client::{Answered, Api, ServerArgs};
+use crate::ids::id;
+use crate::output::{Output, OutputArgs, say, say_raw};
+use crate::times::{moment, time};
+use crate::values::words;
 
 /// Access tokens and waitpoint tokens.
 #[derive(Args)]
@@ -24,14 +28,14 @@ enum Verb {
   ff token create ci --role submit --namespace team-a > ci.token
   FF_TOKEN=@ci.token ff submit --namespace team-a --kind build")]
     Create(Create),
-    /// Lists who may act by a token; never the tokens.
+    /// Lists access tokens: name, roles, scope and end; never the tokens themselves.
     List(ListTokens),
     /// Refuses a token from now on. An unknown id exits 4.
     Revoke(Revoke),
     /// Makes a new token for a waitpoint; the old one is refused from then on. An unknown id exits 4.
     #[command(after_help = "Example:
   ff token reissue 0192f3a1-… --approver ann > ann.token
-  ff signal 0192f3a1-… --execution 0192f3a0-… --name approved --token @ann.token")]
+  ff signal --name approved --token @ann.token")]
     Reissue(Reissue),
 }
 
@@ -40,7 +44,7 @@ struct Reissue {
     /// The waitpoint.
     #[arg(value_name = "WAITPOINT")]
     waitpoint: String,
-    /// Whose token; not said where there is only one.
+    /// The approver whose token it is; needed when there are several.
     #[arg(long)]
     approver: Option<String>,
     #[command(flatten)]
@@ -51,22 +55,22 @@ struct Reissue {
 
 #[derive(Args)]
 struct Create {
-    /// Who acts with it: the actor of what is done.
+    /// The name of its holder; it is the actor of what is done with the token.
     name: String,
     /// What it may be used for; may be repeated.
     #[arg(long = "role", required = true, value_name = "ROLE", value_parser = words(Role::ALL))]
-    roles: Vec<String>,
-    /// A namespace it covers; all of them unless said.
+    roles: Vec<Role>,
+    /// A namespace it covers (default: all of them).
     #[arg(long = "namespace", value_name = "NAMESPACE")]
     namespaces: Vec<String>,
-    /// A lane it covers; all of them unless said.
+    /// A lane it covers (default: all of them).
     #[arg(long = "lane", value_name = "LANE")]
     lanes: Vec<String>,
-    /// A capability its workers may have; all of them unless said.
+    /// A capability its workers may have (default: all of them).
     #[arg(long = "capability", value_name = "CAPABILITY")]
     capabilities: Vec<String>,
-    /// When it ends, in epoch milliseconds; never unless said.
-    #[arg(long, value_name = "MS")]
+    /// When it ends, e.g. 2026-11-20T09:00 (default: never).
+    #[arg(long, value_name = "TIME", value_parser = time)]
     expires_at: Option<i64>,
     #[command(flatten)]
     server: ServerArgs,
@@ -79,13 +83,13 @@ impl Create {
         let some = |names: Vec<String>| (!names.is_empty()).then_some(names);
         let body = CreateTokenBody {
             name: self.name,
-            roles: self.roles.iter().map(|role| role.parse()).collect::<Result<_, _>>()?,
+            roles: self.roles,
             namespaces: some(self.namespaces),
             lanes: some(self.lanes),
             capabilities: some(self.capabilities),
             expires_at: self.expires_at,
         };
-        let Answered { value, bytes } = Api::new(&self.server)?.ask(&Ask::<CreateToken>::with((), body)).await?;
+        let Answered { value, bytes, .. } = Api::new(&self.server)?.ask(&Ask::<CreateToken>::with((), body)).await?;
         let AccessToken { name, token_id, .. } = &value.facts;
         match self.output.output {
             Output::Json => say_raw(&bytes)?,
@@ -111,7 +115,7 @@ impl ListTokens {
     async fn run(self) -> anyhow::Result<ExitCode> {
         let query = TokensQuery { limit: Some(1_000), cursor: None };
         let ask = Ask::<ff_api::tokens::ListTokens>::by((), query);
-        let Answered { value, bytes } = Api::new(&self.server)?.ask(&ask).await?;
+        let Answered { value, bytes, .. } = Api::new(&self.server)?.ask(&ask).await?;
         match self.output.output {
             Output::Json => say_raw(&bytes)?,
             Output::Ids => value.items.iter().try_for_each(|token| say(&token.token_id.to_string()))?,
@@ -167,7 +171,7 @@ impl Reissue {
     async fn run(self) -> anyhow::Result<ExitCode> {
         let ask =
             Ask::<ReissueToken>::with(id("a waitpoint", &self.waitpoint)?, ReissueBody { approver: self.approver });
-        let Answered { value, bytes } = Api::new(&self.server)?.ask(&ask).await?;
+        let Answered { value, bytes, .. } = Api::new(&self.server)?.ask(&ask).await?;
         match self.output.output {
             Output::Json => say_raw(&bytes)?,
             Output::Ids => say(&value.waitpoint_id.to_string())?,

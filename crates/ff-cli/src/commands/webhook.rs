@@ -7,7 +7,9 @@ use ff_api::Ask;
 use ff_api::lanes::NamespaceQuery;
 use ff_api::webhooks::GetWebhookKeys;
 
-use crate::client::{Answered, Api, Output, OutputArgs, ServerArgs, moment, say, say_raw};
+use crate::client::{Answered, Api, ServerArgs};
+use crate::output::{Output, OutputArgs, say, say_raw};
+use crate::times::moment;
 
 /// What receivers of webhooks need.
 #[derive(Args)]
@@ -42,7 +44,7 @@ impl WebhookCommand {
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         let Verb::Key(Key { namespace, server, output }) = self.verb;
         let ask = Ask::<GetWebhookKeys>::by((), NamespaceQuery { namespace: Some(namespace) });
-        let Answered { value, bytes } = Api::new(&server)?.ask(&ask).await?;
+        let Answered { value, bytes, .. } = Api::new(&server)?.ask(&ask).await?;
         if output.output == Output::Json {
             say_raw(&bytes)?;
             return Ok(ExitCode::SUCCESS);

@@ -25,7 +25,7 @@ fn dev_shows_work_and_a_second_start_continues() {
     for text in [
         "FlowFabric on the embedded store (fsync)",
         "/docs",
-        "ff top --url http://127.0.0.1:",
+        "export FF_URL=http://127.0.0.1:",
         "registered",
         " killed while holding ",
         "stopped: ",

@@ -128,7 +128,7 @@ fn a_cancelled_program_and_its_children_are_asked_to_end_then_killed() {
     let child = tail.says("child ").trim_start_matches("child ").to_owned();
     assert!(alive(&child));
     let requested = out(&server.ff(&["cancel", &id, "--grace-ms", "60000"]));
-    assert!(requested.contains("requested"), "{requested}");
+    assert!(requested.contains("is asked to end"), "{requested}");
     assert_eq!(ended(&server, &id)["outcome"], "cancelled");
     eventually("what the program started is gone", || !alive(&child));
 }

@@ -5,13 +5,21 @@ pub mod worker;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::Args;
+use ff_api::Ask;
+use ff_api::executions::{
+    BulkCancelBody, BulkQuery, CancelExecutions, GetResult, ResultQuery, SubmitBody, SubmitExecution, Submitted,
+};
+use ff_api::server::{GetCapabilities, ServerStore};
+use ff_core::types::ExecutionId;
 use ff_server::{Server, ServerOptions};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::value::RawValue;
 
 use self::worker::Worker;
-use crate::client::{Api, Output, OutputArgs, ServerArgs, say, text};
+use crate::client::{Api, ServerArgs, item};
+use crate::output::{Output, OutputArgs, say};
 use crate::store::{StoreAddress, open};
 
 const KIND: &str = "bench";
@@ -23,7 +31,9 @@ const IDLE: usize = 100;
 /// The bytes of an execution's input.
 const INPUT_BYTES: usize = 256;
 /// Ended executions are kept this long.
-const RETENTION_MS: u64 = 60_000;
+const RETENTION_MS: i64 = 60_000;
+/// How long one request waits for a result.
+const RESULT_WAIT: Duration = Duration::from_secs(10);
 
 /// Measures this installation over HTTP: how fast one worker process drains a queue, and how long an execution takes from submission to
 /// result when nothing else is going on.
@@ -57,6 +67,25 @@ pub struct Bench {
     output: OutputArgs,
 }
 
+/// What `-o json` prints.
+#[derive(Serialize)]
+struct Report<'a> {
+    url: &'a str,
+    version: &'a str,
+    store: &'a ServerStore,
+    measurements: Vec<Row>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    measurement: &'static str,
+    count: u64,
+    took_ms: u128,
+    per_second: f64,
+    p50_ms: Option<f64>,
+    p99_ms: Option<f64>,
+}
+
 /// One row.
 #[derive(Debug, Default, PartialEq)]
 struct Measured {
@@ -80,11 +109,15 @@ impl Measured {
         Some(sorted[place.min(last)].as_secs_f64() * 1_000.0)
     }
 
-    fn json(&self) -> Value {
-        json!({
-            "measurement": self.what, "count": self.count, "took_ms": self.took.as_millis() as u64,
-            "per_second": self.per_second(), "p50_ms": self.quantile(0.5), "p99_ms": self.quantile(0.99),
-        })
+    fn shown(&self) -> Row {
+        Row {
+            measurement: self.what,
+            count: self.count,
+            took_ms: self.took.as_millis(),
+            per_second: self.per_second(),
+            p50_ms: self.quantile(0.5),
+            p99_ms: self.quantile(0.99),
+        }
     }
 
     fn row(&self) -> String {
@@ -113,7 +146,7 @@ impl Bench {
     }
 
     async fn measure(&self, api: &Api, url: &str, server: Option<&ServerArgs>) -> anyhow::Result<()> {
-        let facts = api.get("/v1/capabilities", &[]).await?.accepted()?.json()?;
+        let facts = api.ask(&Ask::<GetCapabilities>::at(())).await?.value;
         let lane = format!("bench-{:08x}", rand::random::<u32>());
         let measured = self.measurements(api, url, server, &lane).await;
         // Whatever a measurement left when its time was over.
@@ -121,19 +154,12 @@ impl Bench {
             cancel_all(api, &lane).await?;
         }
         let measured = measured?;
-        let store = &facts["store"];
+        let (version, store) = (facts.version.as_str(), &facts.store);
         if self.output.output == Output::Json {
-            let rows: Vec<Value> = measured.iter().map(Measured::json).collect();
-            return say(
-                &json!({ "url": url, "version": facts["version"], "store": store, "measurements": rows }).to_string()
-            );
+            let measurements = measured.iter().map(Measured::shown).collect();
+            return say(&serde_json::to_string(&Report { url, version, store, measurements })?);
         }
-        let version = text(&facts["version"]);
-        say(&format!(
-            "FlowFabric {version} at {url}, {} store ({})",
-            text(&store["kind"]),
-            text(&store["durability"])
-        ))?;
+        say(&format!("FlowFabric {version} at {url}, {} store ({})", store.kind, store.durability))?;
         say(&format!("{:24}  {:>8}  {:>12}  {:>10}  {:>10}", "", "COUNT", "RATE", "P50", "P99"))?;
         measured.iter().try_for_each(|row| say(&row.row()))
     }
@@ -166,30 +192,28 @@ impl Bench {
         Duration::from_secs(self.seconds)
     }
 
-    async fn one_by_one(&self, api: &Api, body: &str) -> anyhow::Result<Measured> {
+    async fn one_by_one(&self, api: &Api, body: &SubmitBody) -> anyhow::Result<Measured> {
         let began = Instant::now();
         let mut each = Vec::new();
         while each.len() < ONE_BY_ONE && began.elapsed() < self.time() {
             let sent = Instant::now();
-            api.post("/v1/executions", body.to_owned()).await?.accepted()?;
+            api.ask(&Ask::<SubmitExecution>::with((), body.clone())).await?;
             each.push(sent.elapsed());
         }
         Ok(Measured { what: "submit one by one", count: each.len() as u64, took: began.elapsed(), each })
     }
 
     /// Submits in batches; returns the ids of the last one too.
-    async fn batches(&self, api: &Api, body: &str) -> anyhow::Result<(Measured, Vec<String>)> {
+    async fn batches(&self, api: &Api, body: &SubmitBody) -> anyhow::Result<(Measured, Vec<ExecutionId>)> {
         let began = Instant::now();
         let (mut count, mut last) = (0, Vec::new());
         while count < self.count && began.elapsed() < self.time() {
             let some = BATCH.min(self.count - count);
-            let lines = format!("{body}\n").repeat(usize::try_from(some)?);
-            let reply = api.post("/v1/executions:batch", lines).await?.accepted()?;
+            let lines = format!("{}\n", serde_json::to_string(body)?).repeat(usize::try_from(some)?);
+            let answer = api.submit_lines(lines).await?;
             last.clear();
-            for line in reply.bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-                let answer: Value = serde_json::from_slice(line)?;
-                let Some(id) = answer["execution_id"].as_str() else { bail!("a submission was refused: {answer}") };
-                last.push(id.to_owned());
+            for line in answer.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+                last.push(item::<Submitted>(line).context("a submission was refused")?.execution_id);
             }
             count += some;
         }
@@ -204,7 +228,7 @@ impl Bench {
         server: Option<&ServerArgs>,
         lane: &str,
         all: u64,
-        last: &[String],
+        last: &[ExecutionId],
     ) -> anyhow::Result<Measured> {
         let mut worker = Worker::start(url, server, lane, self.slots).await?;
         let began = Instant::now();
@@ -215,8 +239,7 @@ impl Bench {
             reached?;
             // The handlers have run; what they returned is to be stored as well.
             for id in last {
-                let path = format!("/v1/executions/{id}/result");
-                api.get(&path, &[("wait_ms", "10000".to_owned())]).await?.accepted()?;
+                wait(api, *id).await?;
             }
             took = began.elapsed();
         }
@@ -236,9 +259,8 @@ impl Bench {
         let mut each = Vec::new();
         while each.len() < IDLE && began.elapsed() < self.time() {
             let sent = Instant::now();
-            let answer = api.post("/v1/executions", one.clone()).await?.accepted()?.json()?;
-            let path = format!("/v1/executions/{}/result", text(&answer["execution_id"]));
-            api.get(&path, &[("wait_ms", "10000".to_owned())]).await?.accepted()?;
+            let submitted = api.ask(&Ask::<SubmitExecution>::with((), one.clone())).await?.value;
+            wait(api, submitted.execution_id).await?;
             each.push(sent.elapsed());
         }
         let took = began.elapsed();
@@ -252,16 +274,35 @@ fn idle_lane(lane: &str) -> String {
 }
 
 /// A submission.
-fn body(lane: &str) -> String {
+fn body(lane: &str) -> SubmitBody {
     // A JSON text of the wanted size has two quotes.
-    let input = "x".repeat(INPUT_BYTES - 2);
-    json!({ "kind": KIND, "lane": lane, "input": input, "retention_ms": RETENTION_MS }).to_string()
+    let input = RawValue::from_string(format!("\"{}\"", "x".repeat(INPUT_BYTES - 2))).expect("a text is JSON");
+    SubmitBody {
+        kind: KIND.to_owned(),
+        lane: Some(lane.to_owned()),
+        input: Some(input),
+        retention_ms: Some(RETENTION_MS),
+        ..SubmitBody::default()
+    }
+}
+
+/// Waits until an execution has a result, for a while.
+async fn wait(api: &Api, id: ExecutionId) -> anyhow::Result<()> {
+    let query = ResultQuery { wait_ms: i64::try_from(RESULT_WAIT.as_millis()).ok() };
+    api.ask_within(&Ask::<GetResult>::by(id, query), RESULT_WAIT).await?;
+    Ok(())
 }
 
 /// Ends what is left in a lane.
 async fn cancel_all(api: &Api, lane: &str) -> anyhow::Result<()> {
-    let left = json!({ "lane": lane, "reason": "the measurement is over", "limit": 10_000 }).to_string();
-    while api.post("/v1/executions:cancel", left.clone()).await?.accepted()?.json()?["next_cursor"].is_string() {}
+    let body = BulkCancelBody {
+        lane: Some(lane.to_owned()),
+        reason: Some("the measurement is over".to_owned()),
+        limit: Some(10_000),
+        ..BulkCancelBody::default()
+    };
+    let ask = Ask::<CancelExecutions> { at: (), query: BulkQuery::default(), body };
+    while api.ask(&ask).await?.value.next_cursor.is_some() {}
     Ok(())
 }
 

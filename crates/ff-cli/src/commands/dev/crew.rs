@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context;
+use ff_api::Ask;
+use ff_api::executions::{ListExecutions, ListQuery};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, ChildStdin, Command};
 use tokio_util::sync::CancellationToken;
@@ -92,8 +94,8 @@ impl Crew {
             .collect();
         let mut busiest = (0, String::new());
         for instance in instances {
-            let held = self.api.get("/v1/executions", &[("worker", instance.clone())]).await?.accepted()?.json()?;
-            let held = held["items"].as_array().map_or(0, Vec::len);
+            let query = ListQuery { worker: Some(instance.clone()), ..ListQuery::default() };
+            let held = self.api.ask(&Ask::<ListExecutions>::by((), query)).await?.value.items.len();
             if held >= busiest.0 {
                 busiest = (held, instance);
             }

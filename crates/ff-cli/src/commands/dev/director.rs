@@ -1,9 +1,20 @@
 //! Keeps something interesting going: a steady mix of executions, a flow, calls under a quota and a budget, an approval.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use ff_api::Ask;
+use ff_api::budgets::{CreateBudget, CreateBudgetBody, GetBudget, LimitBody};
+use ff_api::executions::{SubmitBody, SubmitExecution};
+use ff_api::flows::{EdgeBody, FlowBody, MemberBody, SubmitFlow};
+use ff_api::lanes::{DefineLane, GetLane, LaneBody, NamespaceQuery};
+use ff_api::quotas::{CreateQuota, CreateQuotaBody, GetQuota, QuotaQuery, QuotaRateBody};
+use ff_api::reset::{IntervalReset, Reset};
+use ff_core::types::{BudgetId, QuotaPolicyId};
+use ff_script::generated::RateMode;
+use serde_json::json;
+use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
 use super::LANE;
@@ -17,7 +28,7 @@ const BEAT: Duration = Duration::from_millis(150);
 const BACKLOG_MAX: i64 = 200;
 /// The backlog is looked at every so many beats.
 const LOOK: u64 = 10;
-const RETENTION_MS: u64 = 600_000;
+const RETENTION_MS: i64 = 600_000;
 
 /// Submits until told to stop.
 pub async fn direct(api: Arc<Api>, stop: CancellationToken) -> anyhow::Result<()> {
@@ -36,38 +47,48 @@ pub async fn direct(api: Arc<Api>, stop: CancellationToken) -> anyhow::Result<()
             continue;
         }
         if count % 40 == 5 {
-            api.post("/v1/flows", flow(count).to_string()).await?.accepted()?;
+            api.ask(&Ask::<SubmitFlow>::with((), flow(count))).await?;
         }
-        api.post("/v1/executions", execution(count).to_string()).await?.accepted()?;
+        api.ask(&Ask::<SubmitExecution>::with((), execution(count))).await?;
     }
 }
 
-/// Makes the lane, the quota and the budget, unless they are there from an earlier start.
+/// Makes the lane, the quota and the budget; those of an earlier start stay as they are.
 async fn prepare(api: &Api) -> anyhow::Result<()> {
-    api.put(&format!("/v1/lanes/{LANE}"), json!({ "max_active": 24 }).to_string()).await?.accepted()?;
-    let quota = json!({ "quota_id": QUOTA, "rate": {"limit": 3, "window_ms": 1_000, "mode": "smooth"} });
-    if !api.get(&format!("/v1/quotas/{QUOTA}"), &[]).await?.status.is_success() {
-        api.post("/v1/quotas", quota.to_string()).await?.accepted()?;
+    let body = LaneBody { max_active: Some(Some(24)), ..LaneBody::default() };
+    api.ask(&Ask::<DefineLane> { at: LANE.to_owned(), query: NamespaceQuery::default(), body }).await?;
+    let quota_id: QuotaPolicyId = QUOTA.parse().expect("an id");
+    if api.ask(&Ask::<GetQuota>::by(quota_id, QuotaQuery::default())).await.is_err() {
+        let rate = Some(QuotaRateBody { limit: 3, window_ms: 1_000, mode: Some(RateMode::Smooth) });
+        let body = CreateQuotaBody { quota_id: Some(quota_id), rate, ..CreateQuotaBody::default() };
+        api.ask(&Ask::<CreateQuota>::with((), body)).await?;
     }
-    let budget = json!({
-        "budget_id": BUDGET, "scope": "custom", "dimensions": {"tokens": {"hard": 6_000, "soft": 5_000}},
-        "reset": {"interval_ms": 60_000},
-    });
-    if !api.get(&format!("/v1/budgets/{BUDGET}"), &[]).await?.status.is_success() {
-        api.post("/v1/budgets", budget.to_string()).await?.accepted()?;
+    let budget_id: BudgetId = BUDGET.parse().expect("an id");
+    if api.ask(&Ask::<GetBudget>::at(budget_id)).await.is_err() {
+        let tokens = LimitBody { hard: Some(6_000), soft: Some(5_000) };
+        let body = CreateBudgetBody {
+            budget_id: Some(budget_id),
+            dimensions: BTreeMap::from([("tokens".to_owned(), tokens)]),
+            reset: Some(Reset::Interval(IntervalReset { interval_ms: 60_000 })),
+            ..CreateBudgetBody::default()
+        };
+        api.ask(&Ask::<CreateBudget>::with((), body)).await?;
     }
     Ok(())
 }
 
 async fn backlog(api: &Api) -> anyhow::Result<i64> {
-    let lane = api.get(&format!("/v1/lanes/{LANE}"), &[]).await?.accepted()?.json()?;
-    let counts = &lane["counts"];
-    let blocked: i64 = counts["blocked"].as_object().into_iter().flatten().filter_map(|(_, n)| n.as_i64()).sum();
-    Ok(counts["eligible"].as_i64().unwrap_or(0) + blocked)
+    let lane = api.ask(&Ask::<GetLane>::by(LANE.to_owned(), NamespaceQuery::default())).await?.value;
+    let counts = lane.counts.unwrap_or_default();
+    Ok(counts.eligible + counts.blocked.all())
+}
+
+fn input(count: u64) -> Option<Box<RawValue>> {
+    Some(RawValue::from_string(format!("{{\"n\":{count}}}")).expect("an object is JSON"))
 }
 
 /// Quick work, slow work, urgent work, work that fails before it succeeds, calls of a limited provider, and what a person decides.
-fn execution(count: u64) -> Value {
+fn execution(count: u64) -> SubmitBody {
     let kind = match count % 20 {
         0 | 10 => "flaky",
         3 | 13 => "slow",
@@ -76,15 +97,22 @@ fn execution(count: u64) -> Value {
         _ => "quick",
     };
     let kind = if count % 100 == 25 { "review" } else { kind };
-    let mut body = json!({
-        "kind": kind, "lane": LANE, "input": {"n": count}, "retention_ms": RETENTION_MS,
-        "retry": {"max_attempts": 3, "backoff": {"type": "fixed", "delay_ms": 500}},
-    });
+    let fixed = json!({"max_attempts": 3, "backoff": {"type": "fixed", "delay_ms": 500}});
+    let mut body = SubmitBody {
+        kind: kind.to_owned(),
+        lane: Some(LANE.to_owned()),
+        input: input(count),
+        retention_ms: Some(RETENTION_MS),
+        retry: Some(serde_json::from_value(fixed).expect("a policy")),
+        ..SubmitBody::default()
+    };
     match kind {
-        "urgent" => body["priority"] = 100.into(),
+        "urgent" => body.priority = Some(100),
         "call" => {
-            body["quotas"] = json!([{ "quota_id": QUOTA, "key": "provider" }]);
-            body["budgets"] = json!([{ "budget_id": BUDGET, "estimate": {"tokens": 100} }]);
+            let quota = json!([{ "quota_id": QUOTA, "key": "provider" }]);
+            body.quotas = Some(serde_json::from_value(quota).expect("a quota"));
+            let budget = json!([{ "budget_id": BUDGET, "estimate": {"tokens": 100} }]);
+            body.budgets = Some(serde_json::from_value(budget).expect("a budget"));
         }
         _ => {}
     }
@@ -92,16 +120,37 @@ fn execution(count: u64) -> Value {
 }
 
 /// A report: fetch, then two parts of it side by side, then the rendering.
-fn flow(count: u64) -> Value {
-    let member = |key: &str, kind: &str| json!({ "key": key, "kind": kind, "lane": LANE, "input": {"n": count}, "retention_ms": RETENTION_MS });
-    json!({
-        "kind": "report",
-        "members": [member("fetch", "quick"), member("words", "quick"), member("images", "slow"), member("render", "quick")],
-        "edges": [
-            {"from": "fetch", "to": "words", "pass_as": "page"}, {"from": "fetch", "to": "images", "pass_as": "page"},
-            {"from": "words", "to": "render"}, {"from": "images", "to": "render"},
-        ],
-    })
+fn flow(count: u64) -> FlowBody {
+    let member = |key: &str, kind: &str| MemberBody {
+        key: key.to_owned(),
+        kind: Some(kind.to_owned()),
+        lane: Some(LANE.to_owned()),
+        input: input(count),
+        retention_ms: Some(RETENTION_MS),
+        ..MemberBody::default()
+    };
+    let edge = |from: &str, to: &str, pass_as: Option<&str>| EdgeBody {
+        from: from.to_owned(),
+        to: to.to_owned(),
+        on: None,
+        pass_as: pass_as.map(str::to_owned),
+    };
+    FlowBody {
+        kind: "report".to_owned(),
+        members: Some(vec![
+            member("fetch", "quick"),
+            member("words", "quick"),
+            member("images", "slow"),
+            member("render", "quick"),
+        ]),
+        edges: Some(vec![
+            edge("fetch", "words", Some("page")),
+            edge("fetch", "images", Some("page")),
+            edge("words", "render", None),
+            edge("images", "render", None),
+        ]),
+        ..FlowBody::default()
+    }
 }
 
 #[cfg(test)]
@@ -110,10 +159,9 @@ mod tests {
 
     #[test]
     fn the_mix_has_everything() {
-        let kinds: std::collections::BTreeSet<String> =
-            (0..200).map(|count| execution(count)["kind"].as_str().unwrap_or_default().to_owned()).collect();
+        let kinds: std::collections::BTreeSet<String> = (0..200).map(|count| execution(count).kind).collect();
         let all: Vec<&str> = kinds.iter().map(String::as_str).collect();
         assert_eq!(all, ["call", "flaky", "quick", "review", "slow", "urgent"]);
-        assert_eq!(execution(7)["quotas"][0]["quota_id"], QUOTA);
+        assert_eq!(execution(7).quotas.expect("a call has one")[0].quota_id.to_string(), QUOTA);
     }
 }

@@ -12,10 +12,12 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
+use ff_api::Ask;
+use ff_api::events::{EventsQuery, ReadEvents};
+use ff_api::server::GetStats;
 use ff_engine::EngineOptions;
 use ff_script::Host;
 use ff_server::{NotStarted, Server, ServerOptions};
-use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -33,14 +35,16 @@ const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Ad
 /// How often the totals are drawn.
 const TOTALS_EVERY: Duration = Duration::from_secs(1);
 
-/// Runs a server on the embedded store with sample work: quick, slow and failing executions, flows, calls under a quota and a budget,
-/// an approval now and then, and workers of which one is killed from time to time. The next start goes on where this one ends.
+/// Runs a server with sample work and workers, to try FlowFabric.
+///
+/// The work is quick, slow and failing executions, flows, calls under a quota and a budget, and an approval now and then. One of the
+/// workers is killed from time to time. The next start goes on where this one ends.
 #[derive(Args)]
 pub struct Dev {
-    /// The store; the embedded one in the state directory unless said.
+    /// The store (default: an embedded one in the state directory).
     #[arg(long, env = "FF_STORE")]
     store: Option<StoreAddress>,
-    /// Where to listen; 127.0.0.1:7433, or any free port when that is taken, unless said.
+    /// Where to listen (default: 127.0.0.1:7433, or any free port when that is taken).
     #[arg(long, env = "FF_LISTEN", value_parser = listen_address, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
     /// Stop after this many seconds instead of at Ctrl-C.
@@ -67,8 +71,7 @@ impl Dev {
         let url = format!("http://{}", server.address());
         let api = Arc::new(Api::anonymous(&url, None)?);
 
-        let at = if server.address() == LISTEN { String::new() } else { format!(" --url {url}") };
-        let screen = Screen::new(at.clone());
+        let screen = Screen::new();
         let (kind, durability, loss) = (facts.kind, facts.durability, facts.loss_window);
         screen.line(&format!("FlowFabric on the {kind} store ({durability}), loss window: {loss}"));
         match &address {
@@ -83,15 +86,18 @@ impl Dev {
         for (what, link) in [
             ("API", url.clone()),
             ("API docs", format!("{url}/docs")),
-            ("live view", format!("ff top{at}")),
-            ("look around", format!("ff list{at}, ff flow list{at}, ff approvals{at}, ff events --follow{at}")),
+            ("live view", "ff top".to_owned()),
+            ("look around", "ff list, ff flow list, ff approvals, ff events --follow".to_owned()),
         ] {
             screen.line(&format!("{what:12} {link}"));
+        }
+        if server.address() != LISTEN {
+            screen.line(&format!("{:12} export FF_URL={url}", "first"));
         }
         screen.line("Ctrl-C stops; the next start continues where this one ends\n");
 
         let stop = CancellationToken::new();
-        let events = api.lines("/v1/events", &[]).await?;
+        let events = api.lines(&Ask::<ReadEvents>::by((), EventsQuery::default())).await?;
         let crew = Arc::new(Crew::hire(Arc::clone(&api), &url, WORKERS, &screen)?);
         let mut playing = tokio::task::JoinSet::new();
         playing.spawn(director::direct(Arc::clone(&api), stop.clone()));
@@ -142,8 +148,7 @@ impl Dev {
 }
 
 async fn totals(api: &Api) -> anyhow::Result<Totals> {
-    let stats: Value = api.get("/v1/stats", &[]).await?.accepted()?.json()?;
-    Ok(Totals::of(&stats))
+    Ok(Totals::of(&api.ask(&Ask::<GetStats>::at(())).await?.value))
 }
 
 async fn show_totals(api: Arc<Api>, screen: Screen, stop: CancellationToken) -> anyhow::Result<()> {

@@ -4,11 +4,18 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use serde_json::Value;
+use ff_api::events::Event;
+use ff_api::server::Stats;
+use ff_core::types::ExecutionId;
+use ff_sdk::http::Lines;
 use tokio_util::sync::CancellationToken;
 
-use crate::client::text;
+use crate::client::item;
+use crate::commands::events::datum;
 use crate::terminal;
+
+/// How much of an id is shown.
+const SHORT: usize = 8;
 
 /// Counts over all partitions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,11 +31,9 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// The totals of an answer of `/v1/stats`.
-    pub fn of(stats: &Value) -> Self {
-        let count = |name: &str| stats["counts"][name].as_i64().unwrap_or(0);
-        let (executions, active, ended) =
-            (stats["executions"].as_i64().unwrap_or(0), count("active"), count("terminal"));
+    /// The totals of the whole store.
+    pub fn of(stats: &Stats) -> Self {
+        let (executions, active, ended) = (stats.executions, stats.counts.active, stats.counts.terminal);
         Self { executions, waiting: executions - active - ended, active, ended }
     }
 }
@@ -40,21 +45,19 @@ pub struct Screen {
 }
 
 struct State {
-    at: String,
     live: bool,
     colour: bool,
     status: String,
     completed: u64,
     flows: u64,
     /// Executions whose worker was lost, and when by the host's clock.
-    lost: HashMap<String, i64>,
+    lost: HashMap<ExecutionId, i64>,
 }
 
 impl Screen {
-    /// Commands on it say where the server is with these flags.
-    pub fn new(at: String) -> Self {
+    /// A screen with nothing on it.
+    pub fn new() -> Self {
         let state = State {
-            at,
             live: terminal::is_live(),
             colour: terminal::is_coloured(),
             status: String::new(),
@@ -82,71 +85,58 @@ impl Screen {
     }
 
     /// Shows events as they come.
-    pub async fn follow(self, mut events: reqwest::Response, stop: CancellationToken) -> anyhow::Result<()> {
-        let mut bytes: Vec<u8> = Vec::new();
+    pub async fn follow(self, mut events: Lines, stop: CancellationToken) -> anyhow::Result<()> {
         loop {
-            let chunk = tokio::select! {
+            let line = tokio::select! {
                 () = stop.cancelled() => return Ok(()),
-                chunk = events.chunk() => chunk?,
+                line = events.next() => line?,
             };
-            let Some(chunk) = chunk else { return Ok(()) };
-            bytes.extend_from_slice(&chunk);
-            while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
-                let line: Vec<u8> = bytes.drain(..=end).collect();
-                if let Ok(event) = serde_json::from_slice::<Value>(&line) {
-                    self.event(&event);
-                }
-            }
+            let Some(line) = line else { return Ok(()) };
+            self.event(&item(&line)?);
         }
     }
 
-    /// Shows the transitions a person would want to see.
-    fn event(&self, event: &Value) {
+    /// Shows the transitions a person would want to see; each line fits 80 columns.
+    fn event(&self, event: &Event) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let id = text(&event["execution_id"]);
-        let kind = text(&event["kind"]);
-        let at = event["at"].as_i64().unwrap_or(0);
-        let worker = text(&event["worker_instance"]);
-        let datum = |name: &str| text(&event["data"][name]);
-        match text(&event["type"]).as_str() {
-            "execution.completed" => {
+        let kind = event.kind.as_deref().unwrap_or_default();
+        let worker = event.worker_instance.as_deref().unwrap_or_default();
+        let what = event.execution_id.map(|id| format!("{kind} {}", short(id))).unwrap_or_default();
+        let said = |name: &str| event.data.get(name).map(datum).unwrap_or_default();
+        match (event.r#type.as_str(), event.execution_id) {
+            ("execution.completed", Some(id)) => {
                 state.completed += 1;
                 if let Some(lost_at) = state.lost.remove(&id) {
-                    let late = at - lost_at;
-                    let text =
-                        format!("✓ {kind} {id} completed by {worker}, {late} ms after its first worker was lost");
+                    let late = event.at - lost_at;
+                    let text = format!("✓ {what} completed by {worker}, {late} ms after the loss");
                     state.line(&text, "\x1b[32m");
                 }
             }
-            "execution.reclaimed" => {
-                let text = format!("↻ {kind} {id} taken back from {}: {}", datum("worker_instance"), datum("cause"));
-                state.lost.insert(id, at);
+            ("execution.reclaimed", Some(id)) => {
+                let text = format!("↻ {what} taken back from {}: {}", said("worker_instance"), said("cause"));
+                state.lost.insert(id, event.at);
                 state.line(&text, "\x1b[33m");
             }
-            "execution.retried" => {
-                let text = format!("↻ {kind} {id} failed ({}), will be tried again", datum("category"));
+            ("execution.retried", _) => {
+                let text = format!("↻ {what} failed ({}), will be tried again", said("category"));
                 state.line(&text, "\x1b[2m");
             }
-            "execution.failed" => {
-                let text = format!("✗ {kind} {id} failed for good ({})", datum("category"));
+            ("execution.failed", _) => {
+                let text = format!("✗ {what} failed for good ({})", said("category"));
                 state.line(&text, "\x1b[31m");
             }
-            "execution.suspended" if kind == "review" => {
-                let text =
-                    format!("◐ {kind} {id} waits for a person: `ff approvals{0}`, `ff resume {id}{0}`", state.at);
-                state.line(&text, "\x1b[35m");
+            ("execution.suspended", Some(id)) if kind == "review" => {
+                state.line(&format!("◐ {what} waits for a person: `ff approvals`, or"), "\x1b[35m");
+                state.line(&format!("  ff resume {id}"), "\x1b[35m");
             }
-            "execution.resumed" if kind == "review" => {
-                let text = format!("◑ {kind} {id} goes on");
-                state.line(&text, "\x1b[35m");
-            }
-            "flow.completed" => {
+            ("execution.resumed", _) if kind == "review" => state.line(&format!("◑ {what} goes on"), "\x1b[35m"),
+            ("flow.completed", _) => {
                 state.flows += 1;
-                let text = format!("✓ flow {} completed", text(&event["flow_id"]));
+                let text = format!("✓ flow {} completed", event.flow_id.map(short).unwrap_or_default());
                 state.line(&text, "\x1b[32m");
             }
-            "worker.registered" | "worker.left" | "worker.expired" => {
-                let text = format!("· {worker} {}", text(&event["type"]).trim_start_matches("worker."));
+            ("worker.registered" | "worker.left" | "worker.expired", _) => {
+                let text = format!("· {worker} {}", event.r#type.trim_start_matches("worker."));
                 state.line(&text, "\x1b[2m");
             }
             _ => {}
@@ -162,6 +152,12 @@ impl Screen {
             format!("waiting {waiting:>4}   running {active:>2}   completed {completed:>6}   flows {flows:>4}");
         state.redraw();
     }
+}
+
+/// The end of an id: the part that differs from one to the next.
+fn short(id: impl std::fmt::Display) -> String {
+    let text = id.to_string();
+    format!("…{}", &text[text.len().saturating_sub(SHORT)..])
 }
 
 impl State {

@@ -1,5 +1,6 @@
 //! `ff dev-worker`: one worker process of the demo.
 
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -7,6 +8,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
+use ff_api::Ask;
+use ff_api::tasks::Fence;
+use ff_api::usage::{ReportUsage, ReportUsageBody};
 use ff_sdk::middleware::TaskError;
 use ff_sdk::runtime::{Ctx, HandlerResult, WorkerRuntime};
 use ff_sdk::task::{SuspendOptions, TimeoutBehavior, WaitpointSpec};
@@ -103,16 +107,17 @@ async fn review(ctx: Ctx) -> HandlerResult {
 async fn call(ctx: Ctx, api: &Api) -> HandlerResult {
     work(&ctx, 100, 300).await?;
     let info = ctx.info();
-    let usage = json!({
-        "fence": {"attempt_id": info.attempt_id, "lease_id": info.lease_id, "lease_epoch": info.lease_epoch},
-        "budget_id": BUDGET,
-        "dimensions": {"tokens": rand::random_range(50..150)},
-        "dedup_key": info.attempt_id,
-    });
-    let path = format!("/v1/tasks/{}/usage", info.execution_id);
-    api.post(&path, usage.to_string())
-        .await
-        .and_then(crate::client::Reply::accepted)
-        .map_err(|error| error.to_string())?;
+    let body = ReportUsageBody {
+        fence: Fence {
+            attempt_id: info.attempt_id,
+            lease_id: info.lease_id,
+            lease_epoch: i64::try_from(info.lease_epoch.get()).unwrap_or(i64::MAX),
+        },
+        budget_id: BUDGET.parse().expect("an id"),
+        dimensions: BTreeMap::from([("tokens".to_owned(), rand::random_range(50..150))]),
+        dedup_key: Some(info.attempt_id.to_string()),
+        request_id: None,
+    };
+    api.ask(&Ask::<ReportUsage>::with(info.execution_id, body)).await.map_err(|error| error.to_string())?;
     Ok(Some(br#"{"answer":42}"#.to_vec()))
 }

@@ -3,12 +3,15 @@
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
+use ff_api::Ask;
+use ff_api::flows::{CancelFlow, CancelFlowBody, FlowCancelOutcome};
+use ff_script::generated::CancelPolicy;
 
-use super::state::counts;
-use crate::client::{Api, Output, OutputArgs, ServerArgs, say, say_raw, segment, text};
-
-/// The exit code when the flow had not ended in time.
-const NOT_ENDED: u8 = 5;
+use crate::client::{Answered, Api, ServerArgs};
+use crate::commands::result::{NOT_ENDED, POLL};
+use crate::ids::id;
+use crate::output::{Output, OutputArgs, say, say_raw};
+use crate::states::counts;
 
 /// Cancels a flow: from now on nothing of it is claimed. An unknown id exits 4; with --wait, one that has not ended within
 /// 30 s exits 5.
@@ -50,11 +53,11 @@ enum Policy {
 }
 
 impl Policy {
-    fn word(self) -> &'static str {
+    fn of_api(self) -> CancelPolicy {
         match self {
-            Self::CancelAll => "cancel_all",
-            Self::CancelPending => "cancel_pending",
-            Self::LetActiveFinish => "let_active_finish",
+            Self::CancelAll => CancelPolicy::CancelAll,
+            Self::CancelPending => CancelPolicy::CancelPending,
+            Self::LetActiveFinish => CancelPolicy::LetActiveFinish,
         }
     }
 }
@@ -62,17 +65,16 @@ impl Policy {
 impl Cancel {
     /// Prints what became of the flow.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
-        let body = serde_json::json!({ "reason": self.reason, "policy": self.policy.word(), "wait": self.wait });
-        let path = format!("/v1/flows/{}/cancel", segment(&self.id));
-        let reply = Api::new(&self.server)?.post(&path, body.to_string()).await?.accepted()?;
-        let late = reply.status == reqwest::StatusCode::ACCEPTED;
+        let body = CancelFlowBody { reason: self.reason, policy: Some(self.policy.of_api()), wait: Some(self.wait) };
+        let ask = Ask::<CancelFlow>::with(id("a flow", &self.id)?, body);
+        let Answered { value, bytes, status } = Api::new(&self.server)?.ask_within(&ask, POLL).await?;
+        let late = status == 202;
         match self.output.output {
-            Output::Json => say_raw(&reply.bytes)?,
-            Output::Ids => say(&text(&reply.json()?["flow_id"]))?,
+            Output::Json => say_raw(&bytes)?,
+            Output::Ids => say(&value.flow.flow_id.to_string())?,
             Output::Table => {
-                let answer = reply.json()?;
-                let already = if answer["outcome"] == "already" { " already" } else { "" };
-                say(&format!("{} {}{already}: {}", self.id, text(&answer["state"]), counts(&answer)))?;
+                let already = if value.outcome == FlowCancelOutcome::Already { " already" } else { "" };
+                say(&format!("{} {}{already}: {}", value.flow.flow_id, value.flow.state, counts(&value.flow)))?;
             }
         }
         if late {

@@ -6,8 +6,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use ff_api::graph::Edge;
+use ff_script::generated::{EdgeOn, MemberState};
+
 use super::gutter::Gutter;
-use super::state::{Colour, mark, urgency};
+use crate::states::{Colour, mark, urgency};
 
 /// The longest name that is drawn whole.
 const NAME_MAX: usize = 32;
@@ -26,15 +29,7 @@ pub struct Node {
     pub key: String,
     /// What is shown of it.
     pub name: String,
-    pub state: String,
-}
-
-/// An edge, by keys.
-#[derive(Clone, Debug)]
-pub struct Edge {
-    pub from: String,
-    pub to: String,
-    pub on: String,
+    pub state: MemberState,
 }
 
 /// How much room there is.
@@ -66,14 +61,14 @@ pub fn draw(nodes: &[Node], edges: &[Edge], size: Size, colour: Colour) -> Vec<S
 }
 
 fn legend(nodes: &[Node], colour: Colour) -> String {
-    let states: BTreeSet<(usize, &str)> = nodes.iter().map(|n| (urgency(&n.state), n.state.as_str())).collect();
-    let said = states.iter().map(|(_, state)| format!("{} {state}", colour.paint(state, &mark(state).to_string())));
+    let states: BTreeSet<(usize, MemberState)> = nodes.iter().map(|n| (urgency(n.state), n.state)).collect();
+    let said = states.iter().map(|(_, state)| format!("{} {state}", colour.paint(*state, &mark(*state).to_string())));
     said.collect::<Vec<_>>().join("   ")
 }
 
 /// Edges that are not met by a success; lines do not show it.
 fn described(edges: &[Edge]) -> Vec<String> {
-    let special: Vec<&Edge> = edges.iter().filter(|edge| edge.on != "success").collect();
+    let special: Vec<&Edge> = edges.iter().filter(|edge| edge.on != EdgeOn::Success).collect();
     let mut lines: Vec<String> =
         special.iter().take(DESCRIBED_MAX).map(|e| format!("on {}: {} → {}", e.on, e.from, e.to)).collect();
     if special.len() > DESCRIBED_MAX {
@@ -96,7 +91,8 @@ enum Vertex {
 struct Drawn {
     vertex: Vertex,
     label: String,
-    state: String,
+    /// Of what is counted and what passes there is none.
+    state: Option<MemberState>,
 }
 
 /// The graph by layers.
@@ -138,9 +134,9 @@ fn shortened(name: &str) -> String {
 
 /// How many of these nodes are in which state.
 fn counted(nodes: &[&Node]) -> String {
-    let mut counts: BTreeMap<(usize, &str), usize> = BTreeMap::new();
+    let mut counts: BTreeMap<(usize, MemberState), usize> = BTreeMap::new();
     for node in nodes {
-        *counts.entry((urgency(&node.state), node.state.as_str())).or_default() += 1;
+        *counts.entry((urgency(node.state), node.state)).or_default() += 1;
     }
     let said: Vec<String> = counts.iter().map(|((_, state), count)| format!("{count} {state}")).collect();
     format!("… {} more: {}", nodes.len(), said.join(", "))
@@ -152,7 +148,7 @@ fn chosen(layer: &[usize], nodes: &[Node], rows: usize) -> (Vec<usize>, Vec<usiz
         return (layer.to_vec(), Vec::new());
     }
     let mut by_urgency = layer.to_vec();
-    by_urgency.sort_by_key(|&node| (urgency(&nodes[node].state), node));
+    by_urgency.sort_by_key(|&node| (urgency(nodes[node].state), node));
     let mut rest = by_urgency.split_off(rows - 1);
     by_urgency.sort_unstable();
     rest.sort_unstable();
@@ -176,12 +172,12 @@ impl Layered {
             let (shown, rest) = chosen(layer, nodes, size.rows);
             for node in shown {
                 let name = shortened(&nodes[node].name);
-                let label = format!("{} {name}", mark(&nodes[node].state));
-                vertex_of[node] = made.add(at, Vertex::Node(node), label, nodes[node].state.clone());
+                let label = format!("{} {name}", mark(nodes[node].state));
+                vertex_of[node] = made.add(at, Vertex::Node(node), label, Some(nodes[node].state));
             }
             if !rest.is_empty() {
                 let label = counted(&rest.iter().map(|&node| &nodes[node]).collect::<Vec<_>>());
-                let vertex = made.add(at, Vertex::Rest(label.clone()), label, String::new());
+                let vertex = made.add(at, Vertex::Rest(label.clone()), label, None);
                 rest.iter().for_each(|&node| vertex_of[node] = vertex);
             }
         }
@@ -193,7 +189,7 @@ impl Layered {
             for layer in made.depth[from] + 1..made.depth[to] {
                 let next = *passing
                     .entry((vertex_of[from], layer))
-                    .or_insert_with(|| made.add(layer, Vertex::Passing, String::new(), String::new()));
+                    .or_insert_with(|| made.add(layer, Vertex::Passing, String::new(), None));
                 made.edges.insert((at, next));
                 at = next;
             }
@@ -202,7 +198,7 @@ impl Layered {
         made
     }
 
-    fn add(&mut self, layer: usize, vertex: Vertex, label: String, state: String) -> usize {
+    fn add(&mut self, layer: usize, vertex: Vertex, label: String, state: Option<MemberState>) -> usize {
         self.vertices.push(Drawn { vertex, label, state });
         let at = self.vertices.len() - 1;
         self.layers[layer].push(at);
@@ -285,7 +281,9 @@ fn picture(graph: &Layered, size: Size, colour: Colour) -> Option<Vec<String>> {
             let mut used = 0;
             if let Some(&vertex) = in_row.get(&line) {
                 let drawn = &graph.vertices[vertex];
-                text.push_str(&colour.paint(&drawn.state, &drawn.label));
+                text.push_str(
+                    &drawn.state.map_or_else(|| drawn.label.clone(), |state| colour.paint(state, &drawn.label)),
+                );
                 used = drawn.label.chars().count();
             }
             // A name and a line keep a space between them.
@@ -323,7 +321,7 @@ fn listing(graph: &Layered, nodes: &[Node], edges: &[Edge], rows: usize, colour:
             let number = if place == 0 { (at + 1).to_string() } else { String::new() };
             let name = shortened(&node.name);
             let pad = " ".repeat(widest - name.chars().count());
-            let label = colour.paint(&node.state, &format!("{} {name}", mark(&node.state)));
+            let label = colour.paint(node.state, &format!("{} {name}", mark(node.state)));
             let after =
                 upstream.get(node.key.as_str()).map(|names| format!("  ← {}", joined(names))).unwrap_or_default();
             lines.push(format!("{number:>digits$}  {label}{pad}{after}").trim_end().to_owned());
@@ -348,13 +346,18 @@ fn joined(names: &[&str]) -> String {
 mod tests {
     use super::*;
 
+    fn edge(from: &str, to: &str, on: &str) -> Edge {
+        let (from, to, on) = (from.to_owned(), to.to_owned(), on.parse().expect("a word"));
+        Edge { from, to, on, pass_as: None, state: ff_script::generated::EdgeState::Pending }
+    }
+
     /// A graph of `name:state` and `from>to` words.
     fn drawn(nodes: &str, edges: &str, size: Size) -> String {
         let nodes: Vec<Node> = nodes
             .split_whitespace()
             .map(|word| {
                 let (key, state) = word.split_once(':').unwrap_or((word, "waiting"));
-                Node { key: key.to_owned(), name: key.to_owned(), state: state.to_owned() }
+                Node { key: key.to_owned(), name: key.to_owned(), state: state.parse().expect("a state") }
             })
             .collect();
         let edges: Vec<Edge> = edges
@@ -362,7 +365,7 @@ mod tests {
             .map(|word| {
                 let (word, on) = word.split_once(':').unwrap_or((word, "success"));
                 let (from, to) = word.split_once('>').expect("an edge");
-                Edge { from: from.to_owned(), to: to.to_owned(), on: on.to_owned() }
+                edge(from, to, on)
             })
             .collect();
         let lines = draw(&nodes, &edges, size, Colour::NONE);
@@ -478,9 +481,9 @@ mod tests {
         let nodes = [("a", "failed"), ("b", "active")].map(|(key, state)| Node {
             key: key.to_owned(),
             name: key.to_owned(),
-            state: state.to_owned(),
+            state: state.parse().expect("a state"),
         });
-        let edges = [Edge { from: "a".to_owned(), to: "b".to_owned(), on: "failure".to_owned() }];
+        let edges = [edge("a", "b", "failure")];
         let lines = draw(&nodes, &edges, ROOM, Colour::NONE);
         assert_eq!(lines, ["✗ a ──▶ ● b", "", "✗ failed   ● active", "on failure: a → b"]);
     }

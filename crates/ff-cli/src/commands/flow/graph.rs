@@ -3,21 +3,27 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use serde_json::Value;
+use ff_api::Ask;
+use ff_api::events::EventsQuery;
+use ff_api::graph::{GetFlowGraph, Member};
+use ff_core::types::FlowId;
+use ff_script::generated::{Inbound, InboundPolicy};
 
-use super::drawing::{self, Edge, Node};
-use super::state::Colour;
-use crate::client::{Api, Output, OutputArgs, ServerArgs, segment, text};
+use super::drawing::{self, Node};
+use crate::client::{Answered, Api, ServerArgs};
+use crate::ids::id;
+use crate::output::{Output, OutputArgs};
+use crate::states::Colour;
 use crate::terminal;
 use crate::view::{View, WatchArgs};
 
-/// Draws a flow: who waits for whom, and how far each is. An unknown id exits 4.
+/// Draws a flow: what waits for what, and how far each member is. An unknown id exits 4.
 #[derive(Args)]
 pub struct Graph {
     /// The flow's id.
     #[arg(value_name = "ID")]
     id: String,
-    /// How many columns there are, as many as the terminal has unless said; a drawing that is wider becomes a list.
+    /// How many columns there are (default: those of the terminal); a drawing that is wider becomes a list.
     #[arg(long, env = "COLUMNS")]
     width: Option<usize>,
     /// How many members of one layer are drawn; the others are counted.
@@ -34,46 +40,34 @@ pub struct Graph {
 impl Graph {
     /// Prints the drawing.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
-        let path = format!("/v1/flows/{}/graph", segment(&self.id));
+        let id: FlowId = id("a flow", &self.id)?;
         let (api, output) = (Api::new(&self.server)?, self.output.output);
         let look = async || {
-            let reply = api.get(&path, &[]).await?.accepted()?;
-            if output == Output::Json {
-                return View::raw(&reply.bytes);
+            let Answered { value: graph, bytes, .. } = api.ask(&Ask::<GetFlowGraph>::at(id)).await?;
+            match output {
+                Output::Json => return View::raw(&bytes),
+                Output::Ids => return Ok(View::lines(graph.nodes.iter().map(|node| node.execution_id.to_string()))),
+                Output::Table => {}
             }
-            let graph = reply.json()?;
-            if output == Output::Ids {
-                let nodes = graph["nodes"].as_array().into_iter().flatten();
-                return Ok(View::lines(nodes.map(|node| text(&node["execution_id"]))));
-            }
-            let mut lines = vec![format!("{}  {}", self.id, text(&graph["state"])), String::new()];
+            let mut lines = vec![format!("{id}  {}", graph.state), String::new()];
             let width = self.width.unwrap_or_else(|| terminal::size().0);
             let size = drawing::Size { width, rows: usize::from(self.rows) };
-            lines.extend(drawing::draw(&nodes(&graph), &edges(&graph), size, Colour::of_stdout()));
+            let nodes: Vec<Node> = graph.nodes.iter().map(node).collect();
+            lines.extend(drawing::draw(&nodes, &graph.edges, size, Colour::of_stdout()));
             Ok(View::lines(lines))
         };
-        self.watch.show(&api, output, &[("flow_id", self.id.clone())], look).await
+        let about = EventsQuery { flow_id: Some(id), ..EventsQuery::default() };
+        self.watch.show(&api, output, &about, look).await
     }
 }
 
-fn nodes(graph: &Value) -> Vec<Node> {
-    let nodes = graph["nodes"].as_array().into_iter().flatten();
-    nodes
-        .map(|node| {
-            let inbound = &node["inbound"];
-            let race = match inbound["policy"].as_str() {
-                Some("any_of") => " (any)".to_owned(),
-                Some("quorum") => format!(" ({} of {})", text(&inbound["k"]), text(&node["edges_in"])),
-                _ => String::new(),
-            };
-            let nested = if node["nested_flow_id"].is_string() { " [flow]" } else { "" };
-            let name = format!("{}{nested}{race}", text(&node["key"]));
-            Node { key: text(&node["key"]), name, state: text(&node["state"]) }
-        })
-        .collect()
-}
-
-fn edges(graph: &Value) -> Vec<Edge> {
-    let edges = graph["edges"].as_array().into_iter().flatten();
-    edges.map(|edge| Edge { from: text(&edge["from"]), to: text(&edge["to"]), on: text(&edge["on"]) }).collect()
+fn node(member: &Member) -> Node {
+    let race = match &member.inbound {
+        Some(Inbound { policy: InboundPolicy::AnyOf, .. }) => " (any)".to_owned(),
+        Some(Inbound { policy: InboundPolicy::Quorum, k: Some(k), .. }) => format!(" ({k} of {})", member.edges_in),
+        _ => String::new(),
+    };
+    let nested = if member.nested_flow_id.is_some() { " [flow]" } else { "" };
+    let name = terminal::harmless(&format!("{}{nested}{race}", member.key));
+    Node { key: member.key.clone(), name, state: member.state }
 }

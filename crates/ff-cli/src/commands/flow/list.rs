@@ -3,26 +3,31 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use ff_api::Ask;
+use ff_api::graph::{Flow, FlowsQuery, ListFlows};
 use ff_script::generated::FlowState;
-use serde_json::Value;
 
-use super::state::counts;
-use crate::client::{Api, OutputArgs, ServerArgs, text, time, words};
-use crate::pages::{Listing, PageArgs};
-use crate::view::{View, WatchArgs};
+use crate::client::{Api, ServerArgs};
+use crate::output::OutputArgs;
+use crate::pages::{PageArgs, Paged};
+use crate::states::counts;
+use crate::table::{Table, id, number, text};
+use crate::times::moment;
+use crate::values::words;
+use crate::view::{View, WatchArgs, types};
 
 /// Lists flows, newest first.
 #[derive(Args)]
 pub struct List {
-    /// Those of a namespace.
+    /// Only flows of this namespace.
     #[arg(long)]
     namespace: Option<String>,
-    /// Those of a kind.
+    /// Only flows of this kind.
     #[arg(long)]
     kind: Option<String>,
-    /// Those in a state.
+    /// Only flows in this state.
     #[arg(long, value_parser = words(FlowState::ALL))]
-    state: Option<String>,
+    state: Option<FlowState>,
     #[command(flatten)]
     page: PageArgs,
     #[command(flatten)]
@@ -36,30 +41,21 @@ pub struct List {
 impl List {
     /// Prints them, and how to get more.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
-        let filters = [("namespace", self.namespace), ("kind", self.kind), ("state", self.state)];
-        let listing = Listing {
-            path: "/v1/flows",
-            query: filters.into_iter().filter_map(|(name, value)| Some((name, value?))).collect(),
-            page: self.page,
-            id: "flow_id",
-            about: &[],
-        };
         let api = Api::new(&self.server)?;
-        listing.show(&api, self.watch, self.output.output, |items| View::lines(table(items))).await
+        let list = Paged::new(self.page, types("flow.,execution."), |limit, cursor| {
+            let (namespace, kind, state) = (self.namespace.clone(), self.kind.clone(), self.state);
+            Ask::<ListFlows>::by((), FlowsQuery { namespace, kind, state, limit: Some(limit), cursor })
+        });
+        let named = |flow: &Flow| flow.flow_id.to_string();
+        list.show(&api, self.watch, self.output.output, named, |flows| View::lines(table(flows))).await
     }
 }
 
-fn table(items: &[Value]) -> Vec<String> {
-    let mut lines = vec![format!("{:36}  {:10}  {:20}  {:23}  {}", "ID", "STATE", "KIND", "CREATED (UTC)", "MEMBERS")];
-    for item in items {
-        lines.push(format!(
-            "{:36}  {:10}  {:20}  {:23}  {}",
-            text(&item["flow_id"]),
-            text(&item["state"]),
-            text(&item["kind"]),
-            time(&item["created_at"]),
-            counts(item)
-        ));
+fn table(flows: &[Flow]) -> Vec<String> {
+    let mut table = Table::new(["ID", "STATE", "KIND", "CREATED (UTC)", "MEMBERS"]);
+    for flow in flows {
+        let (state, members) = (flow.state.as_str(), counts(flow));
+        table.row([id(flow.flow_id), text(state), text(&flow.kind), number(moment(flow.created_at)), text(members)]);
     }
-    lines
+    table.lines()
 }

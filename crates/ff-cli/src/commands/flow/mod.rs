@@ -5,16 +5,14 @@ mod drawing;
 mod graph;
 mod gutter;
 mod list;
+mod result;
 mod seal;
 mod show;
-mod state;
 mod submit;
 
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-
-pub use state::Colour;
 
 /// Submits, watches, releases and cancels flows. An unknown id exits 4.
 #[derive(Args)]
@@ -31,7 +29,9 @@ enum Verb {
     List(list::List),
     /// Shows a flow and its members.
     Show(show::Show),
-    /// Draws a flow: who waits for whom, and how far each is.
+    /// Prints what became of a flow, waiting for its end when asked to.
+    Result(result::ResultCommand),
+    /// Draws a flow: what waits for what, and how far each member is.
     Graph(graph::Graph),
     /// Releases the members a flow holds.
     Seal(seal::Seal),
@@ -46,6 +46,7 @@ impl FlowCommand {
             Verb::Submit(submit) => submit.run().await,
             Verb::List(list) => list.run().await,
             Verb::Show(show) => show.run().await,
+            Verb::Result(result) => result.run().await,
             Verb::Graph(graph) => graph.run().await,
             Verb::Seal(seal) => seal.run().await,
             Verb::Cancel(cancel) => cancel.run().await,

@@ -6,7 +6,9 @@ use clap::Args;
 use ff_api::Ask;
 use ff_api::flows::{SealBody, SealFlow};
 
-use crate::client::{Api, Output, OutputArgs, ServerArgs, id, say, say_raw};
+use crate::client::{Api, ServerArgs};
+use crate::ids::id;
+use crate::output::{Output, OutputArgs, say, say_raw};
 
 /// Releases the members a flow holds. More may be added until it ends. An unknown id exits 4.
 #[derive(Args)]

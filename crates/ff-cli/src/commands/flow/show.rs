@@ -1,14 +1,26 @@
 //! `ff flow show`: a flow and its members.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Args;
-use serde_json::Value;
+use ff_api::Ask;
+use ff_api::events::EventsQuery;
+use ff_api::graph::{FlowQuery, FlowShown, GetFlow, Member};
+use ff_core::types::FlowId;
 
-use super::state::{Colour, counts};
-use crate::client::{Api, Output, OutputArgs, ServerArgs, segment, text, time};
+use crate::client::{Answered, Api, ServerArgs};
 use crate::commands::show::told;
+use crate::ids::id;
+use crate::output::{Output, OutputArgs};
+use crate::sheet::Sheet;
+use crate::states::counts;
+use crate::table::{self, Field, Table, text};
+use crate::times::{duration, moment};
 use crate::view::{View, WatchArgs};
+
+/// The longest wait of one request.
+const WAIT_MS_MAX: i64 = 30_000;
 
 /// Shows a flow and its members. An unknown id exits 4.
 #[derive(Args)]
@@ -16,9 +28,9 @@ pub struct Show {
     /// The flow's id.
     #[arg(value_name = "ID")]
     id: String,
-    /// Waits up to so many milliseconds for its end.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(0..=30_000))]
-    wait_ms: Option<u32>,
+    /// Waits for its end first, up to 30s.
+    #[arg(long, value_name = "DURATION", value_parser = duration, num_args = 0..=1, require_equals = true, default_missing_value = "30s", hide_default_value = true)]
+    wait: Option<i64>,
     #[command(flatten)]
     watch: WatchArgs,
     #[command(flatten)]
@@ -30,68 +42,61 @@ pub struct Show {
 impl Show {
     /// Prints the flow.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
-        let query: Vec<(&str, String)> = self.wait_ms.iter().map(|ms| ("wait_ms", ms.to_string())).collect();
-        let path = format!("/v1/flows/{}", segment(&self.id));
+        let id: FlowId = id("a flow", &self.id)?;
+        let wait_ms = self.wait.map(|wait| wait.min(WAIT_MS_MAX));
+        let wait = Duration::from_millis(wait_ms.unwrap_or(0).unsigned_abs());
         let (api, output) = (Api::new(&self.server)?, self.output.output);
         let look = async || {
-            let reply = api.get(&path, &query).await?.accepted()?;
-            if output == Output::Json {
-                return View::raw(&reply.bytes);
-            }
-            let flow = reply.json()?;
-            let members = flow["members"].as_array().map(Vec::as_slice).unwrap_or_default();
+            let ask = Ask::<GetFlow>::by(id, FlowQuery { wait_ms });
+            let Answered { value, bytes, .. } = api.ask_within(&ask, wait).await?;
             let mut view = match output {
-                Output::Ids => View::lines(members.iter().map(|member| text(&member["execution_id"]))),
-                Output::Table | Output::Json => View::lines(table(&flow)),
+                Output::Json => return View::raw(&bytes),
+                Output::Ids => View::lines(value.members.iter().map(|member| member.execution_id.to_string())),
+                Output::Table => View::lines(lines(&value)),
             };
-            if flow["members_next_cursor"].is_string() {
-                let id = text(&flow["flow_id"]);
+            if value.members_next_cursor.is_some() {
                 view.note = Some(format!("these are the first; `ff list --flow {id}` pages through all"));
             }
             Ok(view)
         };
-        self.watch.show(&api, output, &[("flow_id", self.id.clone())], look).await
+        let about = EventsQuery { flow_id: Some(id), ..EventsQuery::default() };
+        self.watch.show(&api, output, &about, look).await
     }
 }
 
-fn table(flow: &Value) -> Vec<String> {
-    let colour = Colour::of_stdout();
-    let mut lines = Vec::new();
-    let mut line = |name: &str, value: String| {
-        if !value.is_empty() {
-            lines.push(format!("{name:16} {value}"));
-        }
-    };
-    line("flow", text(&flow["flow_id"]));
-    line("state", text(&flow["state"]));
-    line("kind", text(&flow["kind"]));
-    line("namespace", text(&flow["namespace"]));
-    line("policy", text(&flow["policy"]));
-    line("members", counts(flow));
-    for name in ["created_at", "sealed_at", "deadline_at", "finished_at"] {
-        line(name.trim_end_matches("_at"), time(&flow[name]));
+fn lines(shown: &FlowShown) -> Vec<String> {
+    let flow = &shown.flow;
+    let mut sheet = Sheet::default();
+    sheet.fact("flow", flow.flow_id);
+    sheet.fact("state", flow.state);
+    sheet.fact("kind", &flow.kind);
+    sheet.fact("namespace", &flow.namespace);
+    sheet.fact("policy", flow.policy);
+    sheet.fact("members", counts(flow));
+    sheet.fact("created", moment(flow.created_at));
+    sheet.maybe("sealed", flow.sealed_at.map(moment));
+    sheet.maybe("deadline", flow.deadline_at.map(moment));
+    sheet.maybe("finished", flow.finished_at.map(moment));
+    if let Some(stop) = &flow.stop {
+        let by = stop.actor.as_ref().map(|actor| format!(" by {actor}")).unwrap_or_default();
+        let why = stop.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+        sheet.fact("stopped", format!("{} {}{by}{why}", moment(stop.at), stop.policy));
     }
-    let stop = &flow["stop"];
-    if !stop.is_null() {
-        let by = stop["actor"].as_str().map(|actor| format!(" by {actor}")).unwrap_or_default();
-        line("stopped", format!("{} {}{by}: {}", time(&stop["at"]), text(&stop["policy"]), text(&stop["reason"])));
-    }
-    line("in place of", text(&flow["parent_id"]));
-    if !flow["webhook"].is_null() {
-        line("webhook", told(&flow["webhook"]));
-    }
+    sheet.maybe("in place of", flow.parent_id);
+    sheet.maybe("webhook", flow.webhook.as_ref().map(told));
+    let mut lines = sheet.lines();
     lines.push(String::new());
-    lines.push(format!("{:36}  {:16}  {:20}  {}", "EXECUTION", "STATE", "KIND", "KEY"));
-    for member in flow["members"].as_array().into_iter().flatten() {
-        let nested = member["nested_flow_id"].as_str().map(|flow| format!("  = flow {flow}")).unwrap_or_default();
-        let state = text(&member["state"]);
-        lines.push(format!(
-            "{:36}  {}  {:20}  {}{nested}",
-            text(&member["execution_id"]),
-            colour.paint(&state, &format!("{state:16}")),
-            text(&member["kind"]),
-            text(&member["key"])
-        ));
-    }
+    lines.extend(members(&shown.members));
     lines
+}
+
+/// A row for each member.
+pub fn members(members: &[Member]) -> Vec<String> {
+    let mut table = Table::new(["EXECUTION", "STATE", "KIND", "KEY"]);
+    for member in members {
+        let nested = member.nested_flow_id.map(|flow| format!("  = flow {flow}")).unwrap_or_default();
+        let key = text(format!("{}{nested}", member.key));
+        table.row([table::id(member.execution_id), Field::State(member.state), text(&member.kind), key]);
+    }
+    table.lines()
 }

@@ -1,13 +1,18 @@
 //! `ff lane list`: lanes and what they hold.
 
-use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use clap::Args;
-use serde_json::{Value, json};
+use ff_api::Ask;
+use ff_api::lanes::{LanesQuery, ListLanes};
 
-use crate::client::{Api, Output, OutputArgs, ServerArgs, now_ms, span, text};
-use crate::view::{View, WatchArgs};
+use super::rows::{self, Rows};
+use crate::client::{Api, ServerArgs};
+use crate::output::{Output, OutputArgs};
+use crate::pages::{PageArgs, Paged};
+use crate::table::{Table, number, text};
+use crate::times::now_ms;
+use crate::view::{View, WatchArgs, types};
 
 /// Lists lanes and what they hold. A lane nobody defined is listed while it holds something.
 #[derive(Args)]
@@ -15,7 +20,7 @@ use crate::view::{View, WatchArgs};
   ff lane list
   ff lane list --watch")]
 pub struct List {
-    /// Those of a namespace.
+    /// Only lanes of this namespace.
     #[arg(long)]
     namespace: Option<String>,
     #[command(flatten)]
@@ -30,97 +35,76 @@ impl List {
     /// Prints the lanes.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         let api = Api::new(&self.server)?;
-        self.watch.show(&api, self.output.output, &[], async || self.look(&api).await).await
+        let about = types("execution.,lane.");
+        if self.output.output == Output::Json {
+            let list = Paged::new(PageArgs::everything(), about, |limit, cursor| {
+                Ask::<ListLanes>::by((), LanesQuery { namespace: self.namespace.clone(), limit: Some(limit), cursor })
+            });
+            return list.show(&api, self.watch, Output::Json, |lane| lane.lane.clone(), |_| View::default()).await;
+        }
+        self.watch.show(&api, self.output.output, &about, async || self.look(&api).await).await
     }
 
     async fn look(&self, api: &Api) -> anyhow::Result<View> {
-        let lanes = self.defined(api).await?;
-        if self.output.output == Output::Json {
-            return Ok(View::of(format!("{}\n", json!({ "items": lanes, "next_cursor": null }))));
-        }
-        let stats = api.get("/v1/stats", &[]).await?.accepted()?.json()?;
-        let rows = rows(&lanes, &stats, self.namespace.as_deref());
+        let rows = rows::read(api, self.namespace.as_deref()).await?;
         Ok(match self.output.output {
             Output::Ids => View::lines(rows.into_keys().map(|(_, lane)| lane)),
             Output::Table | Output::Json => View::lines(table(&rows, now_ms())).about(format!("{rows:?}")),
         })
     }
-
-    /// Every lane that is defined.
-    async fn defined(&self, api: &Api) -> anyhow::Result<Vec<Value>> {
-        let (mut lanes, mut cursor) = (Vec::new(), None::<String>);
-        loop {
-            let mut query = vec![("limit", "1000".to_owned())];
-            query.extend(self.namespace.clone().map(|namespace| ("namespace", namespace)));
-            query.extend(cursor.map(|cursor| ("cursor", cursor)));
-            let page = api.get("/v1/lanes", &query).await?.accepted()?.json()?;
-            lanes.extend(page["items"].as_array().cloned().unwrap_or_default());
-            cursor = page["next_cursor"].as_str().map(str::to_owned);
-            if cursor.is_none() {
-                return Ok(lanes);
-            }
-        }
-    }
-}
-
-/// A lane's definition, where it has one, and its counts.
-type Rows = BTreeMap<(String, String), (Value, Value)>;
-
-fn rows(lanes: &[Value], stats: &Value, namespace: Option<&str>) -> Rows {
-    let name = |lane: &Value| (text(&lane["namespace"]), text(&lane["lane"]));
-    let mut rows = Rows::new();
-    for lane in lanes {
-        rows.entry(name(lane)).or_default().0 = lane.clone();
-    }
-    for lane in stats["lanes"].as_array().into_iter().flatten() {
-        if namespace.is_none_or(|namespace| lane["namespace"] == namespace) {
-            rows.entry(name(lane)).or_default().1 = lane["counts"].clone();
-        }
-    }
-    rows
 }
 
 fn table(rows: &Rows, now: i64) -> Vec<String> {
-    let mut lines = vec![format!(
-        "{:24}  {:9}  {:>8}  {:>8}  {:>8}  {:>9}  {:>8}  {:>8}  {:>10}",
-        "LANE", "STATE", "WAITING", "RUNNING", "DELAYED", "SUSPENDED", "BLOCKED", "OLDEST", "MAX ACTIVE"
-    )];
-    for ((namespace, lane), (definition, counts)) in rows {
-        let of = |name: &str| counts[name].as_i64().unwrap_or(0);
-        let blocked: i64 = counts["blocked"].as_object().into_iter().flatten().filter_map(|(_, n)| n.as_i64()).sum();
-        let name = if namespace == "default" { lane.clone() } else { format!("{namespace}/{lane}") };
-        lines.push(format!(
-            "{name:24}  {:9}  {:>8}  {:>8}  {:>8}  {:>9}  {blocked:>8}  {:>8}  {:>10}",
-            definition["state"].as_str().unwrap_or("active"),
-            of("eligible") + of("granted"),
-            of("active"),
-            of("delayed"),
-            of("suspended"),
-            span(counts["oldest_eligible_at"].as_i64().map(|at| now - at)),
-            definition["max_active"].as_i64().map_or_else(|| "-".to_owned(), |max| max.to_string())
-        ));
+    let mut table =
+        Table::new(["LANE", "STATE", "WAITING", "RUNNING", "DELAYED", "SUSPENDED", "BLOCKED", "OLDEST", "MAX ACTIVE"]);
+    for (name, row) in rows {
+        table.row([
+            text(rows::named(name)),
+            text(row.state()),
+            number(row.waiting()),
+            number(row.counts.active),
+            number(row.counts.delayed),
+            number(row.counts.suspended),
+            number(row.counts.blocked.all()),
+            number(row.oldest(now)),
+            number(row.max_active().map_or_else(|| "-".to_owned(), |max| max.to_string())),
+        ]);
     }
-    lines
+    table.lines()
 }
 
 #[cfg(test)]
 mod tests {
+    use ff_api::lanes::{BlockedCounts, LaneCounts};
+    use ff_api::server::{LaneStats, Stats};
+    use serde_json::json;
+
     use super::*;
 
     #[test]
     fn lanes_that_only_hold_something_are_listed_too() {
-        let lanes = [json!({"namespace": "default", "lane": "mail", "state": "paused", "max_active": 3})];
-        let counts = json!({"eligible": 2, "granted": 1, "active": 1, "delayed": 4, "suspended": 0,
-            "blocked": {"waiting_for_quota": 2, "held_by_operator": 1}, "oldest_eligible_at": 1_000});
-        let stats = json!({"lanes": [{"namespace": "acme", "lane": "bulk", "counts": counts}]});
-        let drawn = table(&rows(&lanes, &stats, None), 61_000).join("\n");
+        let lane = json!({"namespace": "default", "lane": "mail", "version": 1, "state": "paused", "weight": 1,
+            "priority_weight": 0, "fairness": "fifo", "max_active": 3});
+        let lanes = vec![serde_json::from_value(lane).expect("a lane")];
+        let blocked = BlockedCounts { waiting_for_quota: 2, held_by_operator: 1, ..BlockedCounts::default() };
+        let counts = LaneCounts {
+            eligible: 2,
+            granted: 1,
+            active: 1,
+            delayed: 4,
+            blocked,
+            oldest_eligible_at: Some(1_000),
+            ..LaneCounts::default()
+        };
+        let held = LaneStats { namespace: "acme".to_owned(), lane: "bulk".to_owned(), counts };
+        let stats = Stats { lanes: vec![held], ..Stats::default() };
         assert_eq!(
-            drawn,
+            table(&rows::rows(lanes, &stats, None), 61_000).join("\n"),
             "\
-LANE                      STATE       WAITING   RUNNING   DELAYED  SUSPENDED   BLOCKED    OLDEST  MAX ACTIVE
-acme/bulk                 active            3         1         4          0         3       60s           -
-mail                      paused            0         0         0          0         0         -           3"
+LANE       STATE   WAITING  RUNNING  DELAYED  SUSPENDED  BLOCKED  OLDEST  MAX ACTIVE
+acme/bulk  active        3        1        4          0        3     60s           -
+mail       paused        0        0        0          0        0       -           3"
         );
-        assert_eq!(rows(&lanes, &stats, Some("default")).len(), 1);
+        assert_eq!(rows::rows(Vec::new(), &stats, Some("default")).len(), 0);
     }
 }

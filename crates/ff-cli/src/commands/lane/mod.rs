@@ -1,6 +1,8 @@
 //! `ff lane`: lists, shows, defines, pauses and resumes lanes.
 
+mod explain;
 mod list;
+pub mod rows;
 mod set;
 mod show;
 
@@ -11,7 +13,8 @@ use ff_api::lanes::{DisableLane, DrainLane, Lane, NamespaceQuery, PauseLane, Res
 use ff_api::operation::Nothing;
 use ff_api::{Ask, Operation};
 
-use crate::client::{Answered, Api, Output, OutputArgs, ServerArgs, say, say_raw};
+use crate::client::{Answered, Api, ServerArgs};
+use crate::output::{Output, OutputArgs, say, say_raw};
 
 /// Lists, shows, defines, pauses and resumes lanes. An unknown lane exits 4.
 #[derive(Args)]
@@ -26,15 +29,17 @@ enum Verb {
     List(list::List),
     /// Shows a lane and what it holds.
     Show(show::Show),
+    /// Explains why the work of a lane is not running, counted by reason.
+    Explain(explain::Explain),
     /// Defines a lane; what is not named stays.
     Set(Box<set::Set>),
-    /// Starts nothing of it any more; submissions are taken.
+    /// Starts none of its work; it still takes submissions.
     Pause(State),
     /// Starts its work again, after pause, drain or disable.
     Resume(State),
-    /// Takes no submissions; what it holds still runs.
+    /// Takes no more submissions; the work it holds still runs.
     Drain(State),
-    /// Takes no submissions and starts nothing.
+    /// Takes no more submissions and starts none of its work.
     Disable(State),
 }
 
@@ -72,6 +77,7 @@ impl LaneCommand {
         match self.verb {
             Verb::List(list) => list.run().await,
             Verb::Show(show) => show.run().await,
+            Verb::Explain(explain) => explain.run().await,
             Verb::Set(set) => set.run().await,
             Verb::Pause(state) => state.change::<PauseLane>().await,
             Verb::Resume(state) => state.change::<ResumeLane>().await,
@@ -87,7 +93,7 @@ impl State {
         O: Operation<At = String, Query = NamespaceQuery, Body = Nothing, Answer = Lane>,
     {
         let ask = Ask::<O>::by(self.lane.lane.clone(), self.lane.query());
-        let Answered { value, bytes } = Api::new(&self.server)?.ask(&ask).await?;
+        let Answered { value, bytes, .. } = Api::new(&self.server)?.ask(&ask).await?;
         match self.output.output {
             Output::Json => say_raw(&bytes)?,
             Output::Ids => say(&value.lane)?,

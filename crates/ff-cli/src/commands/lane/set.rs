@@ -7,11 +7,13 @@ use clap::Args;
 use ff_api::Ask;
 use ff_api::lanes::{DefineLane, Lane, LaneBody};
 use ff_script::generated::{Fairness, LaneState};
-use serde::de::DeserializeOwned;
-use serde_json::error::Category;
 
 use super::LaneArgs;
-use crate::client::{Answered, Api, Output, OutputArgs, ServerArgs, WrongUsage, say, say_raw, words};
+use crate::client::{Answered, Api, ServerArgs};
+use crate::output::{Output, OutputArgs, say, say_raw};
+use crate::problem::WrongUsage;
+use crate::times::duration;
+use crate::values::{json, words};
 
 /// Defines a lane; what is not named stays.
 #[derive(Args)]
@@ -24,7 +26,7 @@ pub struct Set {
     lane: LaneArgs,
     /// Whether it takes submissions, and whether they start.
     #[arg(long, value_parser = words(LaneState::ALL))]
-    state: Option<String>,
+    state: Option<LaneState>,
     /// How many of its executions run at once; `none` lifts the limit.
     #[arg(long, value_name = "N|none")]
     max_active: Option<Bound>,
@@ -34,12 +36,12 @@ pub struct Set {
     /// Its share beside other lanes.
     #[arg(long)]
     weight: Option<i64>,
-    /// How many milliseconds of age a step of priority is worth; very many unless said, so that priority comes first.
-    #[arg(long)]
+    /// How much age one step of priority is worth, e.g. 1m (default: so much that priority always comes first).
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
     priority_weight: Option<i64>,
     /// Whether the oldest comes first, or fairness keys take turns.
     #[arg(long, value_parser = words(Fairness::ALL))]
-    fairness: Option<String>,
+    fairness: Option<Fairness>,
     /// Weights by fairness key, as a JSON object.
     #[arg(long)]
     fairness_weights: Option<String>,
@@ -47,14 +49,14 @@ pub struct Set {
     #[arg(long)]
     retry: Option<String>,
     /// The attempt timeout of executions that name none.
-    #[arg(long)]
-    attempt_timeout_ms: Option<i64>,
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    attempt_timeout: Option<i64>,
     /// The lease TTL of claims that name none.
-    #[arg(long)]
-    lease_ttl_ms: Option<i64>,
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    lease_ttl: Option<i64>,
     /// The retention of executions that name none.
-    #[arg(long)]
-    retention_ms: Option<i64>,
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    retention: Option<i64>,
     #[command(flatten)]
     server: ServerArgs,
     #[command(flatten)]
@@ -83,7 +85,7 @@ impl Set {
     /// Prints the lane as it is afterwards.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         let ask = Ask::<DefineLane> { at: self.lane.lane.clone(), query: self.lane.query(), body: self.body()? };
-        let Answered { value, bytes } = Api::new(&self.server)?.ask(&ask).await?;
+        let Answered { value, bytes, .. } = Api::new(&self.server)?.ask(&ask).await?;
         match self.output.output {
             Output::Json => say_raw(&bytes)?,
             Output::Ids => say(&value.lane)?,
@@ -101,18 +103,18 @@ impl Set {
             Bound::At(number) => Some(number),
         };
         let body = LaneBody {
-            state: self.state.as_deref().map(str::parse).transpose()?,
+            state: self.state,
             priority_weight: self.priority_weight,
-            fairness: self.fairness.as_deref().map(str::parse).transpose()?,
+            fairness: self.fairness,
             fairness_weights: json("fairness-weights", self.fairness_weights.as_deref())?,
             max_depth: self.max_depth.and_then(at),
             clear_max_depth: (self.max_depth == Some(Bound::None)).then_some(true),
             max_active: self.max_active.map(at),
             weight: self.weight,
             retry: json("retry", self.retry.as_deref())?,
-            attempt_timeout_ms: self.attempt_timeout_ms,
-            retention_ms: self.retention_ms,
-            lease_ttl_ms: self.lease_ttl_ms,
+            attempt_timeout_ms: self.attempt_timeout,
+            retention_ms: self.retention,
+            lease_ttl_ms: self.lease_ttl,
         };
         if body == LaneBody::default() {
             bail!(WrongUsage(
@@ -121,13 +123,4 @@ impl Set {
         }
         Ok(body)
     }
-}
-
-/// The JSON that a flag holds.
-fn json<T: DeserializeOwned>(flag: &str, text: Option<&str>) -> anyhow::Result<Option<T>> {
-    let wrong = |error: serde_json::Error| match error.classify() {
-        Category::Data => WrongUsage(format!("--{flag}: {error}")),
-        Category::Io | Category::Syntax | Category::Eof => WrongUsage(format!("--{flag} is not JSON")),
-    };
-    Ok(text.map(|text| serde_json::from_str(text).map_err(wrong)).transpose()?)
 }

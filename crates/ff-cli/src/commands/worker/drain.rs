@@ -6,7 +6,9 @@ use clap::Args;
 use ff_api::Ask;
 use ff_api::workers::{DrainOutcome, DrainWorker};
 
-use crate::client::{Api, Output, OutputArgs, ServerArgs, for_each, read_ids, say, say_raw};
+use crate::client::{Api, ServerArgs};
+use crate::ids::{for_each, read_ids};
+use crate::output::{Output, OutputArgs, say, say_raw};
 
 /// Asks workers to take nothing new and to hand back what they hold. An unknown instance exits 4.
 #[derive(Args)]

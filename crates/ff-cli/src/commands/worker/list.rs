@@ -3,11 +3,15 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use serde_json::Value;
+use ff_api::workers::{ListWorkers, Worker};
+use ff_api::{Ask, PageQuery};
 
-use crate::client::{Api, OutputArgs, ServerArgs, now_ms, span, text};
-use crate::pages::{Listing, PageArgs};
-use crate::view::{View, WatchArgs};
+use crate::client::{Api, ServerArgs};
+use crate::output::OutputArgs;
+use crate::pages::{PageArgs, Paged};
+use crate::table::{Table, number, text};
+use crate::times::{now_ms, span};
+use crate::view::{View, WatchArgs, types};
 
 /// Lists live workers.
 #[derive(Args)]
@@ -28,47 +32,40 @@ pub struct List {
 impl List {
     /// Prints them, and how to get more.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
-        let listing = Listing {
-            path: "/v1/workers",
-            query: Vec::new(),
-            page: self.page,
-            id: "instance",
-            about: &[("types", "worker.".to_owned())],
-        };
         let api = Api::new(&self.server)?;
-        let table = |items: &[Value]| View::lines(table(items, now_ms())).about(standing(items));
-        listing.show(&api, self.watch, self.output.output, table).await
+        let list = Paged::new(self.page, types("worker."), |limit, cursor| {
+            Ask::<ListWorkers>::by((), PageQuery { limit: Some(limit), cursor })
+        });
+        let named = |worker: &Worker| worker.instance.clone();
+        let shown = |workers: &[Worker]| View::lines(table(workers, now_ms())).about(standing(workers));
+        list.show(&api, self.watch, self.output.output, named, shown).await
     }
 }
 
 /// The workers without the times of their heartbeats.
-fn standing(items: &[Value]) -> String {
-    let fields = ["instance", "state", "slots", "lanes", "capabilities", "registered_at"];
-    items.iter().flat_map(|item| fields.map(|name| item[name].to_string())).collect::<Vec<_>>().join(" ")
+fn standing(workers: &[Worker]) -> String {
+    workers.iter().map(|worker| format!("{:?}", Worker { expires_at: 0, ..worker.clone() })).collect()
 }
 
-fn table(items: &[Value], now: i64) -> Vec<String> {
-    let mut lines = vec![format!(
-        "{:32}  {:20}  {:9}  {:>5}  {:>8}  {:24}  {}",
-        "INSTANCE", "WORKER", "STATE", "SLOTS", "SINCE", "LANES", "CAPABILITIES"
-    )];
-    let list = |value: &Value| {
-        let texts: Vec<String> = value.as_array().into_iter().flatten().map(text).collect();
-        if texts.is_empty() { "-".to_owned() } else { texts.join(",") }
-    };
-    for item in items {
-        let namespace = text(&item["namespace"]);
-        let lanes = list(&item["lanes"]);
-        lines.push(format!(
-            "{:32}  {:20}  {:9}  {:>5}  {:>8}  {:24}  {}",
-            text(&item["instance"]),
-            text(&item["worker_id"]),
-            text(&item["state"]),
-            text(&item["slots"]),
-            span(item["registered_at"].as_i64().map(|at| now - at)),
-            if namespace == "default" { lanes } else { format!("{namespace}/{lanes}") },
-            list(&item["capabilities"])
-        ));
+/// The lanes of a worker, in one word.
+pub fn lanes(worker: &Worker) -> String {
+    let lanes = worker.lanes.join(",");
+    if worker.namespace == "default" { lanes } else { format!("{}/{lanes}", worker.namespace) }
+}
+
+fn table(workers: &[Worker], now: i64) -> Vec<String> {
+    let mut table = Table::new(["INSTANCE", "WORKER", "STATE", "SLOTS", "SINCE", "LANES", "CAPABILITIES"]);
+    for worker in workers {
+        let capabilities = worker.capabilities.join(",");
+        table.row([
+            text(&worker.instance),
+            text(&worker.worker_id),
+            text(worker.state.as_str()),
+            number(worker.slots),
+            number(span(Some(now - worker.registered_at))),
+            text(lanes(worker)),
+            text(if capabilities.is_empty() { "-" } else { &capabilities }),
+        ]);
     }
-    lines
+    table.lines()
 }

@@ -2,7 +2,7 @@
 
 mod drain;
 mod exec;
-mod list;
+pub mod list;
 mod show;
 
 use std::process::ExitCode;

@@ -3,13 +3,18 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use serde_json::Value;
+use ff_api::Ask;
+use ff_api::executions::{ExecutionSummary, ListExecutions, ListQuery};
+use ff_api::workers::{GetWorker, Worker};
 
-use crate::client::{Api, Output, OutputArgs, ServerArgs, segment, text, time};
-use crate::view::{View, WatchArgs};
+use crate::client::{Answered, Api, ServerArgs};
+use crate::output::{Output, OutputArgs};
+use crate::sheet::Sheet;
+use crate::times::moment;
+use crate::view::{View, WatchArgs, types};
 
 /// How many of its executions are shown.
-const HELD_MAX: &str = "100";
+const HELD_MAX: i64 = 100;
 
 /// Shows a worker and the executions it holds. An unknown instance exits 4.
 #[derive(Args)]
@@ -30,42 +35,35 @@ impl Show {
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         let (api, output) = (Api::new(&self.server)?, self.output.output);
         let look = async || {
-            let reply = api.get(&format!("/v1/workers/{}", segment(&self.instance)), &[]).await?.accepted()?;
+            let Answered { value, bytes, .. } = api.ask(&Ask::<GetWorker>::at(self.instance.clone())).await?;
             if output == Output::Json {
-                return View::raw(&reply.bytes);
+                return View::raw(&bytes);
             }
-            let query = [("worker", self.instance.clone()), ("limit", HELD_MAX.to_owned())];
-            let held = api.get("/v1/executions", &query).await?.accepted()?.json()?;
-            let held = held["items"].as_array().map(Vec::as_slice).unwrap_or_default();
+            let worker = Some(self.instance.clone());
+            let query = ListQuery { worker, limit: Some(HELD_MAX), ..ListQuery::default() };
+            let held = api.ask(&Ask::<ListExecutions>::by((), query)).await?.value.items;
             Ok(match output {
-                Output::Ids => View::lines(held.iter().map(|item| text(&item["execution_id"]))),
-                Output::Table | Output::Json => View::lines(table(&reply.json()?, held)),
+                Output::Ids => View::lines(held.iter().map(|one| one.execution_id.to_string())),
+                Output::Table | Output::Json => View::lines(sheet(&value, &held)),
             })
         };
-        self.watch.show(&api, output, &[], look).await
+        self.watch.show(&api, output, &types("worker.,execution."), look).await
     }
 }
 
-fn table(worker: &Value, held: &[Value]) -> Vec<String> {
-    let list = |value: &Value| value.as_array().into_iter().flatten().map(text).collect::<Vec<_>>().join(", ");
-    let mut lines = Vec::new();
-    for (name, value) in [
-        ("instance", text(&worker["instance"])),
-        ("worker", text(&worker["worker_id"])),
-        ("state", text(&worker["state"])),
-        ("namespace", text(&worker["namespace"])),
-        ("lanes", list(&worker["lanes"])),
-        ("capabilities", list(&worker["capabilities"])),
-        ("slots", format!("{}, {} in use", text(&worker["slots"]), held.len())),
-        ("registered", time(&worker["registered_at"])),
-        ("alive until", time(&worker["expires_at"])),
-    ] {
-        if !value.is_empty() {
-            lines.push(format!("{name:16} {value}"));
-        }
+fn sheet(worker: &Worker, held: &[ExecutionSummary]) -> Vec<String> {
+    let mut sheet = Sheet::default();
+    sheet.fact("instance", &worker.instance);
+    sheet.fact("worker", &worker.worker_id);
+    sheet.fact("state", worker.state);
+    sheet.fact("namespace", &worker.namespace);
+    sheet.list("lanes", &worker.lanes);
+    sheet.list("capabilities", &worker.capabilities);
+    sheet.fact("slots", format!("{}, {} in use", worker.slots, held.len()));
+    sheet.fact("registered", moment(worker.registered_at));
+    sheet.fact("alive until", moment(worker.expires_at));
+    for one in held {
+        sheet.fact("holds", format!("{}  {}", one.execution_id, one.kind));
     }
-    for item in held {
-        lines.push(format!("{:16} {}  {}", "holds", text(&item["execution_id"]), text(&item["kind"])));
-    }
-    lines
+    sheet.lines()
 }

@@ -17,6 +17,7 @@ use ff_sdk::runtime::{Ctx, WorkerRuntime};
 use ff_sdk::{FlowFabricWorker, WorkerConfig};
 
 use crate::client::{Api, ServerArgs};
+use crate::times::duration;
 use program::Program;
 
 /// Beyond the time a program may take to end after SIGTERM, for its last output to be sent.
@@ -31,8 +32,8 @@ const SLACK: Duration = Duration::from_secs(5);
 ///
 /// Exit code 0 completes the execution, 75 fails the attempt so that its retry policy decides, as does death by a signal; any other
 /// code fails the execution for good, with the end of stderr as the reason. The lease is renewed meanwhile. When the execution is
-/// cancelled, wanted back or lost, the program and all it started get SIGTERM, and SIGKILL after --kill-grace-ms. On SIGTERM or
-/// Ctrl-C no more is claimed; running programs have --drain-grace-ms to end, then they are stopped and their work is handed back.
+/// cancelled, wanted back or lost, the program and all it started get SIGTERM, and SIGKILL after --kill-grace. On SIGTERM or
+/// Ctrl-C no more is claimed; running programs have --drain-grace to end, then they are stopped and their work is handed back.
 #[derive(Args)]
 #[command(after_help = "Example:
   ff worker exec --lane default --kind shout -- tr a-z A-Z
@@ -53,21 +54,21 @@ pub struct Exec {
     /// How many programs run at once.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=4_096))]
     slots: u16,
-    /// Names the kind of worker; the program's name unless said.
+    /// Names the kind of worker (default: the program's name).
     #[arg(long)]
     worker_id: Option<String>,
     /// Names this process; no two live ones share it.
     #[arg(long)]
     instance: Option<String>,
     /// How long a lease lasts without renewal.
-    #[arg(long, default_value_t = ff_sdk::LEASE_TTL_MS)]
-    lease_ttl_ms: u64,
+    #[arg(long, default_value = "30s", value_name = "DURATION", value_parser = duration)]
+    lease_ttl: i64,
     /// How long a program may take to end after SIGTERM.
-    #[arg(long, default_value_t = 10_000)]
-    kill_grace_ms: u64,
+    #[arg(long, default_value = "10s", value_name = "DURATION", value_parser = duration)]
+    kill_grace: i64,
     /// How long running programs may go on once this worker is told to stop.
-    #[arg(long, default_value_t = 25_000)]
-    drain_grace_ms: u64,
+    #[arg(long, default_value = "25s", value_name = "DURATION", value_parser = duration)]
+    drain_grace: i64,
     #[command(flatten)]
     server: ServerArgs,
     /// The program and its arguments.
@@ -79,12 +80,12 @@ impl Exec {
     /// Serves until SIGTERM or Ctrl-C.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         // Says what to do when there is no server at all.
-        Api::new(&self.server)?.get("/livez", &[]).await?.accepted()?;
+        Api::new(&self.server)?.health().await?;
         let mut config = self.config()?;
         config.max_concurrent_tasks = usize::from(self.slots);
         config.concurrency_is_set = true;
         let instance = config.worker_instance_id.as_str().to_owned();
-        let kill_grace = Duration::from_millis(self.kill_grace_ms);
+        let kill_grace = Duration::from_millis(self.kill_grace.unsigned_abs());
         let program = Arc::new(Program {
             command: self.command,
             kill_grace,
@@ -93,7 +94,7 @@ impl Exec {
         let worker = FlowFabricWorker::connect(config).await.context("cannot register the worker")?;
         let mut runtime = WorkerRuntime::new(worker)
             .stop_grace(kill_grace + SLACK)
-            .drain_grace(Duration::from_millis(self.drain_grace_ms));
+            .drain_grace(Duration::from_millis(self.drain_grace.unsigned_abs()));
         for kind in &self.kinds {
             let program = Arc::clone(&program);
             runtime = runtime.on(kind.clone(), move |ctx: Ctx| {
@@ -118,7 +119,7 @@ impl Exec {
         let mut config = self.server.equip(config)?;
         config.lanes = self.lanes.iter().map(LaneId::new).collect();
         config.capabilities.clone_from(&self.capabilities);
-        config.lease_ttl_ms = self.lease_ttl_ms;
+        config.lease_ttl_ms = self.lease_ttl.unsigned_abs();
         Ok(config)
     }
 }
