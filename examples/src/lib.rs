@@ -1,4 +1,4 @@
-//! What the examples share: an engine of their own, and a way to say that something is wrong.
+//! Shared parts of the examples: a separate engine, and helpers that fail with a message.
 
 use std::time::Duration;
 
@@ -7,14 +7,13 @@ use flowfabric::types::{ExecutionId, FlowId};
 use flowfabric::{EmbeddedEngine, FlowFabricWorker, WorkerConfig};
 use tempfile::TempDir;
 
-/// An embedded engine in a directory that goes with it.
+/// An embedded engine in a temporary directory.
 pub struct Sandbox {
     pub engine: EmbeddedEngine,
     _directory: TempDir,
 }
 
 impl Sandbox {
-    /// Starts one.
     pub async fn start() -> anyhow::Result<Self> {
         let directory = tempfile::tempdir()?;
         Ok(Self { engine: EmbeddedEngine::open(directory.path().join("store")).await?, _directory: directory })
@@ -27,7 +26,7 @@ impl Sandbox {
         Ok(FlowFabricWorker::connect(config).await?)
     }
 
-    /// The end of an execution, which must come within 30 s.
+    /// The result of an execution, which must end within 30 s.
     pub async fn result(&self, id: &ExecutionId) -> anyhow::Result<ExecutionResult> {
         let result = self.engine.admin().result(id, Duration::from_secs(30)).await?;
         result.ok_or_else(|| anyhow::anyhow!("{id} has not ended within 30 s"))

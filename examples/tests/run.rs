@@ -1,4 +1,4 @@
-//! Every example runs to its end and finds its own results right.
+//! Every example runs to its end and confirms its own results.
 
 use std::process::Command;
 

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use anyhow::{Context, Result, ensure};
 
-/// Cargo in the root of the workspace, without a standard input it could wait for.
+/// Cargo in the root of the workspace, without standard input, so that it cannot wait for any.
 pub fn cargo(root: &Path) -> Command {
     let program = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(program);
@@ -15,10 +15,10 @@ pub fn cargo(root: &Path) -> Command {
     command
 }
 
-/// The program that the tests have just been built with.
+/// The `ff` program of the last test build.
 static OF_TESTS: OnceLock<PathBuf> = OnceLock::new();
 
-/// The tests are built: what they run is what docs and checks run too.
+/// Records that the tests are built, so that docs and checks run the same programs.
 pub fn tests_are_built(root: &Path) {
     let program = target(root).join("debug/ff");
     if program.is_file() {
@@ -30,7 +30,7 @@ fn target(root: &Path) -> PathBuf {
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |named| root.join(named))
 }
 
-/// The program `ff`: FF_BIN, else that of the tests, else one that is built now.
+/// The program `ff`: FF_BIN, else that of the tests, else a new build.
 pub fn built_ff(root: &Path) -> Result<PathBuf> {
     if let Some(program) = OF_TESTS.get() {
         return Ok(program.clone());
@@ -45,7 +45,7 @@ pub fn built_ff(root: &Path) -> Result<PathBuf> {
     Ok(target(root).join("debug/ff"))
 }
 
-/// This very command once more, built with the engine and the hosts.
+/// Runs this command again, built with the engine and the hosts.
 pub fn again_with_engine(root: &Path, release: bool) -> Result<ExitStatus> {
     let mut command = cargo(root);
     command.args(["run", "--quiet", "--package", "xtask", "--features", "engine"]);
@@ -55,7 +55,7 @@ pub fn again_with_engine(root: &Path, release: bool) -> Result<ExitStatus> {
     command.arg("--").args(env::args_os().skip(1)).status().context("cannot run cargo")
 }
 
-/// A program of cargo's that a chore needs: on PATH, else installed from crates.io under `target/tools`.
+/// A cargo program that a chore needs: from PATH, else installed from crates.io under `target/tools`.
 pub fn tool(root: &Path, name: &str) -> Result<PathBuf> {
     let works = |program: &Path| {
         let asked = Command::new(program).arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).status();
@@ -67,7 +67,7 @@ pub fn tool(root: &Path, name: &str) -> Result<PathBuf> {
     let tools = root.join("target/tools");
     let program = tools.join("bin").join(name);
     if !works(&program) {
-        // Built without optimisation: it runs for seconds and would build for minutes.
+        // Built without optimisation: it runs for seconds, and an optimised build takes minutes.
         eprintln!("installing {name} from crates.io into {}", tools.display());
         let mut install = cargo(root);
         install.args(["install", name, "--locked", "--debug", "--quiet", "--root"]).arg(&tools);

@@ -1,4 +1,4 @@
-//! What can be said of a change without running it: formatting, generated files, lints, dependencies.
+//! Checks of a change that do not run it: formatting, generated files, lints, dependencies.
 
 use std::env;
 use std::path::Path;
@@ -9,18 +9,18 @@ use anyhow::{Context, Result};
 use crate::cargo::{cargo, tool};
 use crate::steps::{Outcome, Steps, finish};
 
-/// What to check.
+/// The checks to run.
 #[derive(clap::Args)]
 pub struct Options {
-    /// A check that cannot run does not fail the command.
+    /// Do not fail if a check cannot run.
     #[arg(long)]
     allow_skips: bool,
-    /// Also look for known advisories; their database is fetched from GitHub each time.
+    /// Also look for known advisories; this downloads their database from GitHub each time.
     #[arg(long)]
     advisories: bool,
 }
 
-/// Runs every check, goes on after a failure, and fails when anything did.
+/// Runs every check, continues after a failure, and fails if any check failed.
 pub fn run(root: &Path, options: &Options) -> Result<()> {
     let mut steps = Steps::new(options.allow_skips);
     steps.run("formatting", || finish(cargo(root).args(["fmt", "--all", "--check"])));
@@ -37,7 +37,7 @@ fn generated() -> Result<Outcome> {
     finish(Command::new(me).args(["codegen", "--check"]))
 }
 
-/// Licences, sources and duplicates of everything we link; known advisories when they are asked for.
+/// Licences, sources and duplicates of all dependencies, and known advisories on request.
 fn dependencies(root: &Path, advisories: bool) -> Result<Outcome> {
     let deny = match tool(root, "cargo-deny") {
         Ok(deny) => deny,

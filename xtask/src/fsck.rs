@@ -1,21 +1,21 @@
-//! Checks every invariant of a store that nobody else has to be asked about.
+//! Checks every invariant of a store from outside its servers.
 
 use std::path::Path;
 
 use anyhow::Result;
 
-/// Which store to check.
+/// The store to check.
 #[derive(clap::Args)]
 pub struct Options {
     /// `embedded:DIR`, `valkey://HOST:PORT` or `valkey-cluster://HOST:PORT,…`.
     #[arg(long)]
     store: String,
-    /// Put right what has one right answer; each repair is listed.
+    /// Fix each finding that has only one correct fix, and list the repairs.
     #[arg(long)]
     repair: bool,
 }
 
-/// Checks; builds itself with the hosts first.
+/// Builds itself with the hosts first, then checks.
 pub fn run(root: &Path, options: &Options) -> Result<()> {
     #[cfg(feature = "engine")]
     let checked = check::run(&options.store, options.repair);
@@ -67,7 +67,7 @@ mod check {
 
     async fn examine(store: &str, repair: bool) -> Result<Fsck> {
         let (host, options) = open(store).await?;
-        // Without background work: nothing but the check touches the store.
+        // Without background work, so that only the check touches the store.
         let engine = Engine::start(Arc::clone(&host), EngineOptions { background: false, ..options }).await?;
         let report = Fsck::run(engine.operations().client(), repair).await;
         engine.stop().await;
@@ -77,7 +77,7 @@ mod check {
     async fn open(store: &str) -> Result<(Arc<dyn Host>, EngineOptions)> {
         let library = Library::shipped();
         if let Some(directory) = store.strip_prefix("embedded:") {
-            // Opening would create a store; a check looks at one that is there.
+            // Opening would create a store, but the check needs an existing one.
             if !Path::new(directory).is_dir() {
                 bail!("no store in {directory}");
             }
@@ -85,7 +85,7 @@ mod check {
             return Ok((Arc::new(host), EngineOptions::default()));
         }
         let mut options = ff_backend_valkey::Options::new(store, library);
-        // A check promises nothing about durability, so any server will do.
+        // A check needs no durability, so any server will do.
         options.durability = Some(ff_backend_valkey::Durability::None);
         Ok((Arc::new(ValkeyHost::connect(options).await?), EngineOptions::default()))
     }

@@ -20,21 +20,21 @@ use clap::Parser;
 #[derive(Parser)]
 #[command(name = "cargo xtask")]
 enum Chore {
-    /// Write what is generated: from the contracts in lua/ the bundle, Rust types, error codes and reference page; with --commands the
-    /// reference of `ff`.
+    /// Write the generated files: from the contracts in lua/ the bundle, Rust types, error codes and reference page;
+    /// with --commands the reference of `ff`.
     Codegen(codegen::Options),
-    /// Check what can be said without running it: formatting, generated files, lints, dependencies.
+    /// Run the checks that need no execution: formatting, generated files, lints, dependencies.
     Check(check::Options),
     /// Run every test; finds or installs the servers and programs they need.
     Test(test::Options),
     /// Run the commands of README.md and docs/ against a fresh `ff`, and follow every link.
     Docs(docs::Options),
-    /// Hold a running server against its OpenAPI document, with schemathesis from PyPI.
+    /// Compare a running server with its OpenAPI document, using schemathesis from PyPI.
     Schemathesis(schemathesis::Options),
     /// Measure, print a table and write it to target/bench.
     #[command(subcommand)]
     Bench(bench::Bench),
-    /// Check every invariant of a store; exits with 1 when one is broken.
+    /// Check every invariant of a store; exits with 1 if one is broken.
     Fsck(fsck::Options),
 }
 
@@ -51,7 +51,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // What went wrong, for whoever ran it; where in the chore's code it was noticed helps nobody.
+            // The error chain only: the place in the chore's code helps no user.
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
         }

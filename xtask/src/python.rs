@@ -17,7 +17,7 @@ pub struct Python {
 }
 
 impl Python {
-    /// Finds one on PATH; `None` when there is none, or only an older one.
+    /// Finds one on PATH; `None` if there is none, or only an older one.
     pub fn find() -> Option<Self> {
         ["python3", "python"].into_iter().find_map(|program| {
             let asked =
@@ -28,8 +28,9 @@ impl Python {
         })
     }
 
-    /// Returns the programs of a virtual environment under `target/` that holds what `sdk/python/requirements.txt` lists.
-    /// It makes the environment when there is none, or when the list or the Python has changed.
+    /// Returns the programs of a virtual environment under `target/` with the packages in
+    /// `sdk/python/requirements.txt`. It creates the environment if there is none, or if the list or the Python has
+    /// changed.
     pub fn environment(&self, root: &Path) -> Result<PathBuf> {
         let place = root.join("target/python-env");
         let (programs, stamp) = (place.join("bin"), place.join("made-from"));

@@ -1,7 +1,7 @@
-//! Holds a running server against its own OpenAPI document, with schemathesis from PyPI.
+//! Compares a running server with its own OpenAPI document, using schemathesis from PyPI.
 //!
-//! It asks every route what the document allows and what it does not, and fails on a 5xx, on an answer that is not described
-//! and on one that has another shape. Afterwards every invariant of the store is checked.
+//! It sends every route requests that the document allows, and invalid ones. It fails on a 5xx, on an undocumented
+//! response, and on a response with another shape. Afterwards every invariant of the store is checked.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -15,24 +15,24 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::cargo::built_ff;
 
-/// How much is asked.
+/// How many cases are tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Amount {
-    /// A few cases of one route in five, another fifth each time.
+    /// A few cases for one route in five, a different fifth each time.
     Sample,
-    /// A hundred cases of every route.
+    /// A hundred cases for every route.
     Wide,
-    /// A thousand cases of every route; hours.
+    /// A thousand cases for every route; takes hours.
     Long,
 }
 
 impl Amount {
-    /// Everything, or a sample.
+    /// The amount for the tier: everything, or a sample.
     pub fn of(wide: bool) -> Self {
         if wide { Self::Wide } else { Self::Sample }
     }
 
-    /// Cases of the random part, per route.
+    /// Number of random cases per route.
     fn examples(self) -> &'static str {
         match self {
             Self::Sample => "10",
@@ -42,18 +42,17 @@ impl Amount {
     }
 }
 
-/// One route in so many is asked in a sample.
+/// A sample tests one route in this number.
 const SHARE: u64 = 5;
 /// How long a server may take to start, and to stop.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What to run.
+/// The settings of a run.
 #[derive(clap::Args)]
 pub struct Options {
-    /// How much is asked.
     #[arg(long, value_enum, default_value = "sample")]
     pub amount: Amount,
-    /// Which routes a sample asks.
+    /// The number that selects the routes of a sample.
     #[arg(long, default_value_t = ff_testkit::tier::sample())]
     pub sample: u64,
     /// Passed on to `schemathesis run`.
@@ -66,7 +65,7 @@ pub fn run(root: &Path, options: &Options) -> Result<()> {
     let program = installed(root)?;
     let ff = built_ff(root)?;
     let store = root.join("target/schemathesis/store");
-    // What an earlier run left says nothing about this one.
+    // An earlier run's report says nothing about this run.
     if store.exists() {
         fs::remove_dir_all(&store).with_context(|| format!("cannot remove {}", store.display()))?;
     }
@@ -84,7 +83,7 @@ pub fn run(root: &Path, options: &Options) -> Result<()> {
         }
     }
     command.args(&options.rest);
-    // The hooks ask the same server.
+    // The hooks call the same server.
     command.env("FF_URL", &server.url).env("FF_TOKEN", &server.token).current_dir(&settings).stdin(Stdio::null());
     eprintln!("schemathesis run {}/openapi.json", server.url);
     let status = command.status().context("cannot run schemathesis")?;
@@ -112,7 +111,7 @@ fn embedded(store: &Path) -> String {
     format!("embedded:{}", store.display())
 }
 
-/// The program, in a virtual environment of its own that holds exactly what is asked for.
+/// The program, in a separate virtual environment with exactly the required packages.
 fn installed(root: &Path) -> Result<PathBuf> {
     let (wanted, venv) = (root.join("xtask/schemathesis/requirements.txt"), root.join("target/schemathesis/venv"));
     let (program, have) = (venv.join("bin/schemathesis"), venv.join("requirements.txt"));
@@ -138,7 +137,7 @@ fn installed(root: &Path) -> Result<PathBuf> {
     Ok(program)
 }
 
-/// A server that asks for tokens, on a free port of this machine.
+/// A server with authentication, on an unused port of this machine.
 struct Server {
     process: Child,
     url: String,
@@ -151,7 +150,7 @@ impl Server {
         fs::create_dir_all(store).with_context(|| format!("cannot make {}", store.display()))?;
         let mut command = Command::new(ff);
         command.args(["server", "--listen", "127.0.0.1:0", "--durability", "relaxed", "--store"]).arg(embedded(store));
-        // Settings of whoever runs this are not the server's.
+        // The user's own settings must not affect the server.
         for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("FF_")) {
             command.env_remove(name);
         }
@@ -164,10 +163,10 @@ impl Server {
         thread::spawn(move || {
             for line in said.lines().map_while(Result::ok) {
                 if let Some(url) = line.strip_prefix("listening on ") {
-                    // Nobody waits any more when the server took too long.
+                    // The receiver is gone if the server took too long.
                     let _ = tell.send(url.trim().to_owned());
                 }
-                // The log is for people; the run does not depend on it.
+                // The log is only for people.
                 let _ = writeln!(kept, "{line}");
             }
         });
@@ -179,7 +178,7 @@ impl Server {
         Ok(Self { process, url, token: token.trim().to_owned(), log })
     }
 
-    /// Asks it to stop and waits until it has.
+    /// Tells it to stop, and waits for its end.
     fn stop(&mut self) -> Result<()> {
         let asked = Command::new("kill").arg(self.process.id().to_string()).status();
         ensure!(asked.is_ok_and(|status| status.success()), "the server has gone; its log is {}", self.log.display());
@@ -197,7 +196,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It has ended already unless something went wrong.
+        // It has already ended, unless something went wrong.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

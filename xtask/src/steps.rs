@@ -1,4 +1,4 @@
-//! The steps of a chore: each is run, timed and summed up on one line, and the chore goes on after a failure.
+//! The steps of a chore. Each is run and timed, and summed up on one line. The chore continues after a failure.
 
 use std::fmt;
 use std::process::{Command, Stdio};
@@ -6,18 +6,18 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-/// How a step ended, with what is worth saying about it.
+/// How a step ended, with a short note.
 pub enum Outcome {
-    /// It ran and found nothing wrong.
+    /// It ran and found no problem.
     Passed(String),
     /// It could not run.
     Skipped(String),
-    /// It ran and found something wrong.
+    /// It ran and found a problem.
     Failed(String),
 }
 
 impl Outcome {
-    /// Passed, with nothing to add.
+    /// Passed, without a note.
     pub fn passed() -> Self {
         Self::Passed(String::new())
     }
@@ -44,14 +44,14 @@ struct Done {
     took: Duration,
 }
 
-/// The steps of one chore, as far as it has come.
+/// The completed steps of one chore.
 pub struct Steps {
     allow_skips: bool,
     done: Vec<Done>,
 }
 
 impl Steps {
-    /// No step yet. A step that cannot run fails the chore unless skips are allowed.
+    /// No steps yet. A step that cannot run fails the chore, unless skips are allowed.
     pub fn new(allow_skips: bool) -> Self {
         Self { allow_skips, done: Vec::new() }
     }
@@ -66,7 +66,7 @@ impl Steps {
         self.done.push(Done { name, outcome, took });
     }
 
-    /// Prints one line per step; an error when one failed, or was skipped and must not be.
+    /// Prints one line per step. Fails if a step failed, or was skipped without permission.
     pub fn close(self, footer: &str) -> Result<()> {
         let total: Duration = self.done.iter().map(|done| done.took).sum();
         eprintln!("\n== summary");
@@ -92,7 +92,7 @@ impl Steps {
     }
 }
 
-/// Runs a command to its end, showing what it says.
+/// Runs a command to its end and shows its output.
 pub fn finish(command: &mut Command) -> Result<Outcome> {
     let mut words = vec![command.get_program().to_string_lossy().into_owned()];
     if words[0].ends_with("/cargo") {

@@ -1,4 +1,4 @@
-//! The test command: everything that runs, with the servers and programs it needs.
+//! The test command: runs everything, with the servers and programs it needs.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,22 +10,22 @@ use crate::python::Python;
 use crate::schemathesis;
 use crate::steps::{Outcome, Steps, finish};
 
-/// What to run.
+/// The tests to run.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Everything the quick tier samples, and what needs more than it: Redis, a whole cluster; half an hour and more.
+    /// Everything that the quick tier samples, and more: Redis, a whole cluster; half an hour or longer.
     #[arg(long, conflicts_with = "long")]
     wide: bool,
     /// The long runs: more seeds, cases and kills; hours.
     #[arg(long)]
     long: bool,
-    /// The sample the quick tier tries; the same number tries the same (default: the day).
+    /// The sample of the quick tier; the same number selects the same sample (default: the day).
     #[arg(long, value_name = "NUMBER")]
     sample: Option<u64>,
-    /// A check that cannot run does not fail the command.
+    /// Do not fail if a check cannot run.
     #[arg(long)]
     allow_skips: bool,
-    /// Run only tests whose names contain one of these, and no other check.
+    /// Run only tests whose names contain one of these, and no other checks.
     filter: Vec<String>,
 }
 
@@ -42,13 +42,13 @@ impl Options {
         self.sample.unwrap_or_else(ff_testkit::tier::sample)
     }
 
-    /// Tells a test run how much to try.
+    /// Sets the tier and the sample for a test run.
     fn tell<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         command.env("FF_TIER", self.tier()).env("FF_SAMPLE", self.sample().to_string())
     }
 }
 
-/// Runs everything, goes on after a failure, and fails when anything did.
+/// Runs everything, continues after a failure, and fails if anything failed.
 pub fn run(root: &Path, options: &Options) -> Result<()> {
     let mut steps = Steps::new(options.allow_skips);
     steps.run("servers", || servers(options));
@@ -76,7 +76,7 @@ pub fn run(root: &Path, options: &Options) -> Result<()> {
     steps.close(&if options.filter.is_empty() { again } else { again + &only })
 }
 
-/// Finds what the tests run beside our own programs, or installs it.
+/// Finds the external programs that the tests run, or installs them.
 fn servers(options: &Options) -> Result<Outcome> {
     let more: &[ff_testkit::Need] = if options.tier() == "quick" { &[] } else { ff_testkit::WIDE };
     let found = ff_testkit::install(ff_testkit::QUICK.iter().chain(more));
@@ -97,7 +97,7 @@ fn tests(root: &Path, options: &Options) -> Result<Outcome> {
     };
     let mut command = Command::new(nextest);
     command.current_dir(root).args(["nextest", "run", "--workspace", "--all-features"]);
-    // Many tests wait for leases, deaths and servers: four to two cores keep those busy.
+    // Many tests wait for leases, deaths and servers. Four tests per two cores keep the cores busy.
     let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
     command.args(["--test-threads", &(2 * cores).to_string()]);
     if options.tier() != "quick" {
@@ -106,7 +106,7 @@ fn tests(root: &Path, options: &Options) -> Result<Outcome> {
     finish(options.tell(&mut command).args(&options.filter))
 }
 
-/// The Python client: its own tests against a server of this very build, and two type checkers.
+/// The Python client: its own tests against a server of this build, and two type checkers.
 fn python(root: &Path) -> Result<Outcome> {
     let Some(python) = Python::find() else {
         return Ok(Outcome::Skipped("python3 3.9 or later is not there".to_owned()));

@@ -1,4 +1,4 @@
-//! Agent: a handler decides what it needs, spawns it as sub-tasks, and waits for them without holding a worker.
+//! Agent: a handler decides what it needs, spawns that as sub-tasks, and waits for them without holding a worker.
 
 use anyhow::ensure;
 use ff_examples::Sandbox;
@@ -12,7 +12,7 @@ fn once() -> Retry {
     Retry { max_attempts: Some(1), ..Retry::default() }
 }
 
-/// What the child with this key said.
+/// The answer of the child with this key.
 fn said(children: &[ChildSnapshot], key: &str) -> String {
     let Some(child) = children.iter().find(|child| child.key.as_deref() == Some(key)) else {
         return "never asked".to_owned();
@@ -24,7 +24,7 @@ fn said(children: &[ChildSnapshot], key: &str) -> String {
     }
 }
 
-/// Called again from its beginning whenever its children have ended: what it spawns is spawned once.
+/// Runs again from its beginning when all its children have ended. Each child is spawned only once.
 async fn agent(ctx: Ctx, Payload(question): Payload<String>) -> HandlerResult {
     let tool = |name: &str, input: &str| {
         ChildSpec::new(name).key(name).input(format!("{input:?}")).lane("tools").retry(once())
@@ -32,7 +32,7 @@ async fn agent(ctx: Ctx, Payload(question): Payload<String>) -> HandlerResult {
     ctx.spawn(["search", "calculate", "gossip"].map(|name| tool(name, &question)).to_vec()).await?;
     let found = ctx.wait_children().await?;
 
-    // What came back decides what is asked next.
+    // The results decide what is asked next.
     let facts = format!("{} and {}", said(&found, "search"), said(&found, "calculate"));
     ctx.spawn(vec![tool("write", &facts)]).await?;
     let all = ctx.wait_children().await?;
@@ -60,7 +60,7 @@ async fn main() -> anyhow::Result<()> {
     let sandbox = Sandbox::start().await?;
     let admin = sandbox.engine.admin();
     let stop = CancellationToken::new();
-    // One slot: an agent that held it while it waits would wait for ever.
+    // One slot: an agent that held it during its wait would wait for ever.
     let agents = WorkerRuntime::new(sandbox.worker("agent-1", "agents", &[]).await?)
         .concurrency(1)
         .on("agent", agent)

@@ -1,4 +1,4 @@
-//! Approval: an execution waits for two approvers without holding a worker, and goes on when both have answered.
+//! Approval: an execution waits for two approvers without holding a worker, and goes on after both have approved.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use flowfabric::types::{ExecutionId, WaitpointId, WaitpointToken};
 use flowfabric::{FlowFabricAdminClient, NewExecution};
 use tokio_util::sync::CancellationToken;
 
-/// What the approvers find in their mail.
+/// The mailboxes of the approvers.
 #[derive(Default)]
 struct Mail(Mutex<Vec<Letter>>);
 
@@ -25,7 +25,7 @@ struct Letter {
     token: WaitpointToken,
 }
 
-/// Asks for two approvals in its first run; says who gave them in the second.
+/// The first run asks for two approvals; the second one returns who gave them.
 async fn release(ctx: Ctx, Payload(version): Payload<String>, Data(mail): Data<Arc<Mail>>) -> HandlerResult {
     let approved = Some(Matcher { name: Some("approved".to_owned()), waitpoint: None });
     let both = Condition::Count { n: 2, over: Over::Approvers, of: approved };

@@ -1,4 +1,4 @@
-//! Embedded in an axum service: one process takes orders over HTTP, runs them durably, and answers for them.
+//! Embedded in an axum service: one process takes orders over HTTP, runs them durably, and returns their state.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Diamond: one text is fetched, two members look at it side by side, and a fourth joins what they found.
+//! Diamond: one text is fetched, two members process it in parallel, and a fourth joins their results.
 
 use anyhow::ensure;
 use ff_examples::Sandbox;

@@ -1,4 +1,4 @@
-//! Fair tenants: one tenant floods a lane, and the other's few executions do not wait behind the flood.
+//! Fair tenants: one tenant floods a lane, and another tenant's few executions do not wait behind the flood.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ async fn main() -> anyhow::Result<()> {
     let lane = DefineLane::new("example".to_owned(), "shared".to_owned(), "default".to_owned());
     sandbox.engine.engine().operations().define_lane(DefineLane { fairness: Some(Fairness::Fair), ..lane }).await?;
 
-    // Fairness holds within a partition: these share one, as the executions of a busy lane do on every partition.
+    // Fairness applies per partition. These executions share one; those of a busy lane are on every partition.
     let submit = async |tenant: &str| {
         let mut new = NewExecution::new("default", "shared", "work").with_id(ExecutionId::mint_with_seed(0));
         new.fields.fairness_key = Some(tenant.to_owned());

@@ -1,4 +1,4 @@
-//! A provider's rate limit: whoever is answered 429 tells the fleet, and nobody calls again before the provider said.
+//! A provider's rate limit: a worker that gets a 429 throttles the whole fleet until the time the provider named.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -17,13 +17,13 @@ use tokio_util::sync::CancellationToken;
 const CALLS: usize = 8;
 const CALLS_PER_ROUND: u32 = 3;
 
-/// Answers three calls, then asks for a second of quiet, of which it needs most.
+/// Accepts three calls, then requires a second of quiet.
 #[derive(Default)]
 struct Provider {
     answered: u32,
     refused: u32,
     quiet_until: Option<Instant>,
-    /// Calls that came although it needed quiet.
+    /// Number of calls during the quiet time.
     pushed: u32,
 }
 
@@ -55,7 +55,7 @@ async fn ask(ctx: Ctx, Data(client): Data<Client>) -> HandlerResult {
     if answer.status() == StatusCode::TOO_MANY_REQUESTS {
         let after = answer.headers().get("retry-after").and_then(|after| after.to_str().ok()?.parse().ok());
         let wait = Duration::from_secs(after.unwrap_or(30));
-        // Told before this call gives its slot back: nobody slips in between.
+        // Throttled before this call gives its slot back, so no other call starts in between.
         ctx.throttle_for(&client.quota, "provider", wait).await?;
         return Err(format!("the provider asks for {wait:?} of quiet").into());
     }
@@ -85,7 +85,7 @@ async fn main() -> anyhow::Result<()> {
         fleet.push(tokio::spawn(runtime.run()));
     }
 
-    // An attempt that was refused is tried again at once: when it starts is the quota's to say.
+    // A refused attempt is retried at once; the quota decides when it starts.
     let again = Backoff { delay_ms: Some(1), ..Backoff::new(BackoffType::Fixed) };
     let retry = Retry { max_attempts: Some(10), backoff: Some(again), jitter: Some(Jitter::None), ..Retry::default() };
     let mut ids = Vec::new();

@@ -1,4 +1,4 @@
-//! Race: three providers are asked at once, the first answer is used, and the others are cancelled and told so.
+//! Race: three providers are asked at once, the first answer is used, and the other two are cancelled.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use flowfabric::snapshot::{FlowState, MemberState};
 use flowfabric::{FlowFabricWorker, FlowSpec, MemberSpec, WorkerConfig};
 use tokio_util::sync::CancellationToken;
 
-/// Who was told to stop.
+/// The workers that were told to stop.
 #[derive(Default)]
 struct Stopped(Mutex<Vec<String>>);
 
@@ -34,7 +34,7 @@ async fn answer(Passed(answers): Passed<HashMap<String, String>>) -> HandlerResu
 async fn main() -> anyhow::Result<()> {
     let sandbox = Sandbox::start().await?;
     let (stop, stopped) = (CancellationToken::new(), Arc::new(Stopped::default()));
-    // A worker hears of a cancel with its next renewal: the shorter the lease, the sooner.
+    // A worker learns of a cancel with its next renewal: the shorter the lease, the sooner.
     let mut config = WorkerConfig::embedded(&sandbox.engine, "example", "race-1", "default", "race");
     config.lease_ttl_ms = 1_000;
     let runtime = WorkerRuntime::new(FlowFabricWorker::connect(config).await?)

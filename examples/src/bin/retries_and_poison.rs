@@ -1,4 +1,5 @@
-//! Retries and poison: a flaky handler succeeds at its third attempt, and work that loses every worker ends as poisoned.
+//! Retries and poison: a flaky handler succeeds at its third attempt, and work that kills every worker ends as
+//! poisoned.
 
 use std::time::Duration;
 
@@ -38,7 +39,7 @@ async fn main() -> anyhow::Result<()> {
     stop.cancel();
     running.await??;
 
-    // Every worker that touches this one goes away without a word; after two lost leases the engine gives up on it.
+    // Every worker that gets this execution disappears. After two lost leases the engine gives up on it.
     let mut new = NewExecution::new("default", "cursed", "cursed");
     new.fields.max_reclaims = Some(1);
     let id = admin.submit(new).await?;

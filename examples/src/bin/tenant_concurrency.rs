@@ -14,10 +14,10 @@ const TENANTS: [&str; 3] = ["acme", "initech", "umbrella"];
 const AT_ONCE: usize = 2;
 const EACH: usize = 6;
 
-/// How many run for each tenant now, and how many ran at most.
+/// How many executions run for each tenant now, and how many ran at most.
 struct Watch {
     tenants: Mutex<BTreeMap<String, (usize, usize)>>,
-    /// Opens when as many run as all tenants together may.
+    /// Opens when as many run as all tenants together are allowed.
     everyone: Barrier,
 }
 
@@ -41,7 +41,7 @@ async fn main() -> anyhow::Result<()> {
     let admin = sandbox.engine.admin();
     let quota = admin.create_quota(QuotaSpec::new("default").concurrency(AT_ONCE as u64)).await?.quota_id;
     let mut ids = Vec::new();
-    // The first tenant floods the lane before anyone else is there.
+    // The first tenant floods the lane before the other tenants submit.
     for tenant in TENANTS {
         for _ in 0..EACH {
             let mut new = NewExecution::new("default", "shared", "work").quota(&quota, tenant);

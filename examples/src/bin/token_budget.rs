@@ -1,4 +1,4 @@
-//! A token budget: an agent spends until its budget is used up, is parked without a worker, and goes on where it was after a raise.
+//! A token budget: an agent spends until its budget is used up, waits without a worker, and goes on after a raise.
 
 use std::sync::Arc;
 
@@ -20,11 +20,11 @@ struct Wallet {
     used_up: Arc<Notify>,
 }
 
-/// Each step is paid for, then written down: a run that follows a pause begins with the step that is missing.
+/// Each step is paid for, then recorded. So a run after a pause begins with the missing step.
 async fn think(ctx: Ctx, Data(wallet): Data<Wallet>) -> HandlerResult {
     let done = ctx.read_stream(StreamCursor::Start, StreamCursor::End, 100).await?.frames.len();
     for step in done..STEPS {
-        // The key makes a step count once, also when a worker dies between paying and writing.
+        // With the key, a step counts once, even if a worker dies between paying and recording.
         let key = format!("{}:{step}", ctx.execution_id());
         match ctx.report_usage(&wallet.budget, &[("tokens", TOKENS_PER_STEP)], Some(&key)).await? {
             ReportUsageResult::HardBreach { used, limit, .. } => {

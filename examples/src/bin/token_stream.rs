@@ -1,4 +1,5 @@
-//! A stream of tokens, as a model writes them: one reader follows from the start, one joins late, one loses its connection.
+//! A stream of tokens, as a model writes them. One reader follows from the start, one joins late, one loses its
+//! connection.
 
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 const TEXT: &str = "durable streams can be read from any place at any time by any number of readers";
 
-/// Writes its prompt word by word, and keeps a summary of how far it is.
+/// Writes its prompt word by word, and keeps a summary of its progress.
 async fn write(ctx: Ctx, Payload(prompt): Payload<String>) -> HandlerResult {
     let words: Vec<&str> = prompt.split(' ').collect();
     for (n, word) in words.iter().enumerate() {
@@ -29,7 +30,7 @@ fn tokens(page: &StreamFrames) -> impl Iterator<Item = String> {
     tokens.map(|frame| String::from_utf8_lossy(&frame.payload).into_owned())
 }
 
-/// Reads on from a cursor to the end of the stream, or until it has seen enough; where it stopped, and what it saw.
+/// Reads from a cursor to the end of the stream, or until it has seen enough. Returns its last cursor and what it saw.
 async fn follow(
     admin: FlowFabricAdminClient,
     id: ExecutionId,
@@ -63,13 +64,13 @@ async fn main() -> anyhow::Result<()> {
 
     // Follows before anything is written.
     let early = tokio::spawn(follow(admin.clone(), id, StreamCursor::from_beginning(), usize::MAX));
-    // Loses its connection after a few tokens and comes back with the cursor it kept.
+    // Loses its connection after a few tokens, and continues with its last cursor.
     let (mut broken, kept) = follow(admin.clone(), id, StreamCursor::from_beginning(), 5).await?;
     tokio::time::sleep(Duration::from_millis(100)).await;
     let (rest, _) = follow(admin.clone(), id, kept, usize::MAX).await?;
     broken.extend(rest);
     let (early, _) = early.await??;
-    // Joins when everything is over.
+    // Joins after the end.
     sandbox.result(&id).await?;
     let (late, _) = follow(admin.clone(), id, StreamCursor::from_beginning(), usize::MAX).await?;
 

@@ -1,4 +1,4 @@
-//! Store calls of each function on the common path, next to what they may be.
+//! Store calls of each function on the common path, next to their bounds.
 
 use anyhow::Result;
 use ff_engine::fence_of;
@@ -35,7 +35,7 @@ impl Cost {
     }
 }
 
-/// Counts on one partition with work waiting, as a busy lane has it.
+/// Counts on one partition with waiting work, like a busy lane.
 pub async fn count(store: &Store) -> Result<Vec<Cost>> {
     let client = store.client();
     let (mut submits, mut claims, mut renews, mut completes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -43,7 +43,7 @@ pub async fn count(store: &Store) -> Result<Vec<Cost>> {
         let fields = new_execution(0).fields;
         let submission = Submission { body_digest: "0".repeat(32), ..fields };
         let submit = client.call_counted(Route::Execution(0), &SubmitExecution { submission }).await?;
-        // The first rounds submit only, so that something always waits.
+        // The first rounds only submit, so that work is always waiting.
         if round < 5 {
             continue;
         }

@@ -1,4 +1,4 @@
-//! A host that counts the calls that go through it, by function.
+//! A host that counts its calls by function.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

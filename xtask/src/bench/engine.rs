@@ -1,4 +1,4 @@
-//! The order of the runs: every store once per round, so that noise of the machine meets all of them.
+//! The order of the runs: every store once per round, so that noise of the machine affects all of them.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -15,14 +15,14 @@ use super::{Options, cost, idle, retained};
 
 const IN_FLIGHT: [usize; 3] = [1, 16, 64];
 const IN_FLIGHT_BATCHES: [usize; 2] = [1, 16];
-/// A bench that takes longer than this hangs.
+/// A bench that takes longer than this has hung.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// How much is measured.
+/// The size of the run.
 struct Scale {
     rounds: usize,
     warm_up: Duration,
-    /// How long one phase is to take.
+    /// The planned duration of one phase.
     phase: Duration,
     retained: usize,
 }
@@ -109,7 +109,7 @@ async fn measure(folder: &Path, options: &Options) -> Result<Report> {
     Ok(report)
 }
 
-/// Measures each call and the cycle; answers how many calls there are in a second.
+/// Measures each call and the cycle. Returns the number of calls per second.
 async fn one_at_a_time(store: &Store, in_flight: usize, scale: &Scale, report: &mut Report) -> Result<f64> {
     let cycles_per_second = phases::warm_up(store, in_flight, scale.warm_up).await?;
     // A cycle is three calls; a phase makes one call per execution.

@@ -1,4 +1,4 @@
-//! What a store pays for the ended executions it keeps: its rate, its size, and how long a server takes to start on it.
+//! The cost of kept ended executions: the rate and the size of a store, and how long a server takes to start on it.
 
 use std::fmt::Write as _;
 use std::io::{Read, Write as _};
@@ -40,11 +40,11 @@ struct Size {
     bytes: u64,
 }
 
-/// A store as it grew.
+/// A store at its sizes.
 struct Grown {
     store: &'static str,
     sizes: [Size; 2],
-    /// From the start of `ff server` to its first response, with the larger size.
+    /// Time from the start of `ff server` to its first response, at the larger size.
     answers_ms: f64,
 }
 
@@ -102,13 +102,13 @@ async fn measure(root: &Path, folder: &Path, setting: Setting, scale: &Scale) ->
         (None, Some(server)) => server.url(),
         (None, None) => anyhow::bail!("{} has neither files nor a server", setting.name()),
     };
-    // The first server takes the store over from this process; the second one finds what a server left.
+    // The first server takes the store over from this process. The second one finds the store as a server left it.
     first_response(root, &address, data.path())?;
     let answers_ms = first_response(root, &address, data.path())?.as_secs_f64() * 1_000.0;
     Ok(Grown { store: setting.name(), sizes: [few, many], answers_ms })
 }
 
-/// Fills the store up to `kept` ended executions and measures it there.
+/// Fills the store up to `kept` ended executions, and measures it.
 async fn size(store: &Store, scale: &Scale, kept: usize, so_far: usize) -> Result<Size> {
     eprintln!("{}: {} ended executions", store.setting.name(), grouped(kept as f64));
     let kept = so_far + fill(store, kept - so_far).await?;
@@ -121,7 +121,7 @@ async fn size(store: &Store, scale: &Scale, kept: usize, so_far: usize) -> Resul
     Ok(Size { kept, per_second, bytes })
 }
 
-/// What the store takes: of the disk when embedded, of the server's memory otherwise.
+/// The size of the store: on disk if embedded, otherwise in the server's memory.
 async fn bytes(store: &Store) -> Result<u64> {
     if let Some((host, directory)) = store.embedded() {
         host.flush().await?;

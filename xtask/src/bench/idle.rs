@@ -1,4 +1,4 @@
-//! Store commands of an engine that has nothing to do.
+//! Store commands of an engine without work.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,13 +9,13 @@ use ff_engine::Engine;
 use super::phases::{fill, show_lane};
 use super::store::{Setting, Store};
 
-/// Start-up looks at every partition once; that is not idling.
+/// At its start, the engine reads every partition once; that does not count as idle.
 const SETTLE: Duration = Duration::from_secs(3);
 const WATCH: Duration = Duration::from_secs(5);
-/// Some executions are kept, so that timers exist that are not due.
+/// Some executions are kept, so that there are timers that are not due.
 const KEPT: usize = 640;
 
-/// Commands per second, without those that ask for the count.
+/// Commands per second, without those of the measurement.
 pub async fn measure(setting: Setting, folder: &Path) -> Result<f64> {
     let store = Store::open(setting, folder).await?;
     show_lane(&store).await?;

@@ -1,4 +1,4 @@
-//! What a transition costs inside the store: time, commands and calls for each operation, one by one and in lists.
+//! The cost of a transition inside the store: time, commands and calls for each operation, alone and in lists.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -21,21 +21,21 @@ use super::page;
 use super::phases::{claimant, new_execution, show_lane};
 use super::store::{Setting, Store};
 
-/// Operations in one list.
+/// Numbers of operations in one list.
 const LISTS: [usize; 3] = [1, 4, 32];
 const ROUTE: Route = Route::Execution(0);
-/// The id of the quota or budget that is attached.
+/// The id of the attached quota or budget.
 const ATTACHED: Uuid = Uuid::from_u128(7 << 64);
-/// Each step of a round is this many operations, in however many lists.
+/// Number of operations in each step of a round, in any number of lists.
 const STEP: usize = 32;
 
-/// What some operations took of the store.
+/// The cost of some operations in the store.
 #[derive(Clone, Copy, Default)]
 struct Spent {
     operations: usize,
-    /// The store's own time with its functions where it tells, the caller's otherwise.
+    /// The store's own time in its functions if it reports that, otherwise the caller's time.
     micros: f64,
-    /// Within commands of the store; only Valkey tells.
+    /// Time in the store's commands; only Valkey reports it.
     inside: f64,
     commands: u64,
 }
@@ -93,7 +93,7 @@ pub fn run(root: &Path, options: &StoreOptions) -> Result<()> {
     Ok(())
 }
 
-/// What must admit the executions that are measured.
+/// What must admit the measured executions.
 #[derive(Clone, Copy, PartialEq)]
 enum Attached {
     Nothing,
@@ -126,7 +126,7 @@ impl Attached {
         }
     }
 
-    /// Creates it, with more room than anything here takes.
+    /// Creates it with a limit that is never reached here.
     async fn create(self, store: &Store) -> Result<()> {
         let (namespace, much) = ("default".to_owned(), 1_000_000);
         match self {
@@ -164,7 +164,7 @@ async fn measure(
     show_lane(&store).await?;
     attached.create(&store).await?;
     let mut sums = [Spent::default(); 3];
-    // The first round is not counted: it finds everything cold.
+    // The first round is not counted, because all caches are cold.
     for round in 0..=rounds {
         let submissions: Vec<_> = (0..STEP)
             .map(|_| {
@@ -230,7 +230,7 @@ async fn claim(store: &Store, max: usize) -> Result<Vec<Task>> {
     }
 }
 
-/// Does something of [`STEP`] operations and says what the store spent on it.
+/// Does some of [`STEP`] operations, and returns their cost in the store.
 async fn spend(store: &Store, work: impl Future<Output = Result<()>>) -> Result<Spent> {
     if let Some(server) = store.server() {
         server.command::<String>(&["CONFIG", "RESETSTAT"])?;

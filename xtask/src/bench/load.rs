@@ -1,4 +1,4 @@
-//! Keeps a number of calls in flight and takes their times.
+//! Keeps a number of calls in flight and records their times.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow};
 use tokio::sync::Barrier;
 
-/// What one phase took.
+/// The times of one phase.
 #[derive(Clone, Debug)]
 pub struct Timed {
-    /// How many pieces of work were done.
+    /// Number of completed items.
     pub count: usize,
     /// From the first start to the last end.
     pub wall: Duration,
-    /// What each piece took, sorted.
+    /// The time of each item, sorted.
     pub each: Vec<Duration>,
 }
 
@@ -23,7 +23,7 @@ impl Timed {
         self.count as f64 / self.wall.as_secs_f64()
     }
 
-    /// The time that this share of the work stayed within.
+    /// The time within which this share of the items completed.
     pub fn quantile(&self, share: f64) -> Duration {
         let last = self.each.len().saturating_sub(1);
         let index = (self.each.len() as f64 * share) as usize;
@@ -31,7 +31,7 @@ impl Timed {
     }
 }
 
-/// Does the work on every item, `in_flight` at a time, each slot one after the other.
+/// Runs the work on every item, `in_flight` at a time. Each slot runs one item after the other.
 pub async fn drive<T, R, F, Fut>(in_flight: usize, items: Vec<T>, work: F) -> Result<(Timed, Vec<R>)>
 where
     T: Send + 'static,

@@ -1,4 +1,4 @@
-//! What the machine is, and what its processes used, from `/proc`.
+//! Facts about the machine, and the resources of its processes, from `/proc`.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 /// Linux counts CPU time in hundredths of a second for every program.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// The facts a reader needs to compare.
+/// The facts that a reader needs for comparisons.
 #[derive(Clone, Debug)]
 pub struct Machine {
     pub cpu: String,
@@ -44,9 +44,9 @@ fn file_system(folder: &Path) -> Option<String> {
     (!name.is_empty()).then_some(name)
 }
 
-/// How busy everybody else keeps the machine, from a moment on.
+/// How busy other programs keep the machine, from a certain moment on.
 ///
-/// A rate means little when others take a share of the cores that changes from one figure to the next.
+/// A rate means little if others use a changing share of the cores.
 pub struct Others {
     began: Instant,
     busy: f64,
@@ -58,7 +58,7 @@ impl Others {
         Ok(Others { began: Instant::now(), busy: busy_seconds()?, ours: our_seconds()? })
     }
 
-    /// The share of all cores' time that went to other programs.
+    /// The share of all cores' time used by other programs.
     pub fn share(&self) -> Result<f64> {
         let busy = busy_seconds()? - self.busy;
         let ours = our_seconds()? - self.ours;
@@ -67,7 +67,7 @@ impl Others {
     }
 }
 
-/// The time all cores have spent on anything, stolen time included.
+/// The busy time of all cores, including stolen time.
 fn busy_seconds() -> Result<f64> {
     let text = fs::read_to_string("/proc/stat").context("cannot read /proc/stat")?;
     let ticks: Vec<f64> = text
@@ -83,7 +83,7 @@ fn busy_seconds() -> Result<f64> {
     Ok((ticks[..8].iter().sum::<f64>() - ticks[3] - ticks[4]) / TICKS_PER_SECOND)
 }
 
-/// What this process and the servers it has ended used.
+/// The CPU time of this process and of the servers it has ended.
 fn our_seconds() -> Result<f64> {
     seconds(std::process::id(), &[USER, SYSTEM, CHILDREN_USER, CHILDREN_SYSTEM])
 }
@@ -93,7 +93,7 @@ pub fn cpu_seconds(pid: u32) -> Result<f64> {
     seconds(pid, &[USER, SYSTEM])
 }
 
-/// The priority this process was given; 0 unless someone said otherwise.
+/// The niceness of this process (default: 0).
 pub fn niceness() -> Result<f64> {
     Ok(stat(std::process::id(), &[NICE])?[0])
 }
@@ -112,7 +112,7 @@ fn seconds(pid: u32, fields: &[usize]) -> Result<f64> {
 fn stat(pid: u32, wanted: &[usize]) -> Result<Vec<f64>> {
     let path = format!("/proc/{pid}/stat");
     let text = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
-    // The name stands in parentheses and may hold spaces.
+    // The name is in parentheses and may contain spaces.
     let fields: Vec<&str> = text.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
     wanted
         .iter()
@@ -121,7 +121,7 @@ fn stat(pid: u32, wanted: &[usize]) -> Result<Vec<f64>> {
         .with_context(|| format!("{path} holds {text:?}"))
 }
 
-/// The memory a process holds, in MiB.
+/// The memory of a process in MiB.
 pub fn resident_mib(pid: u32) -> Result<f64> {
     let path = format!("/proc/{pid}/status");
     let text = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;

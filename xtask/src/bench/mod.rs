@@ -1,4 +1,4 @@
-//! Benchmarks: each prints a table and writes it, with every figure behind it, to `target/bench`.
+//! Benchmarks. Each prints a table, and writes it with all figures to `target/bench`.
 
 #[cfg(feature = "engine")]
 mod admission;
@@ -43,41 +43,42 @@ use std::path::Path;
 
 use anyhow::Result;
 
-/// What to measure.
+/// The benchmark to run.
 #[derive(clap::Subcommand)]
 pub enum Bench {
     /// Submit, claim, renew, complete and the whole cycle on both hosts; store calls, bytes kept, idle cost.
     Engine(Options),
-    /// What a worker gets through the SDK: idle latency, throughput with 1, 4 and 16 workers and what HTTP takes of it, routing by
-    /// capability, and what a hundred waiting workers cost.
+    /// Workers through the SDK: idle latency; throughput with 1, 4 and 16 workers, and the share left over HTTP;
+    /// routing by capability; the cost of a hundred waiting workers.
     Sdk(SdkOptions),
-    /// Suspend, signal and run again; frames of one writer, alone and with a hundred readers; store calls of each.
+    /// Suspend, signal and resume; frames of one writer, alone and with a hundred readers; store calls of each.
     Waits(StoreOptions),
     /// A chain of ten, fan-outs with a join, and the cancel of a thousand members.
     Flows(StoreOptions),
-    /// What submit, claim and complete cost inside the store: time, commands and calls, one by one and in lists of 4 and 32.
+    /// The cost of submit, claim and complete inside the store: time, commands and calls, alone and in lists of 4 and
+    /// 32.
     Library(StoreOptions),
     /// The same work with nothing attached, with quotas and with budgets; fifty thousand blocked on one budget.
     Admission(StoreOptions),
-    /// The rate, the size and the start of a server with ten thousand and with a million ended executions kept.
+    /// The rate, the size and the start of a server, with ten thousand and with a million kept ended executions.
     Growth(StoreOptions),
     /// FlowFabric beside BullMQ and Restate on the same workloads; installs both from npm into target/rivals.
     Rivals(RivalsOptions),
     /// The process of `rivals` that submits to FlowFabric.
     #[command(hide = true)]
     RivalsDriver(RivalsPart),
-    /// The process of `rivals` that works for FlowFabric.
+    /// The process of `rivals` that runs FlowFabric's worker.
     #[command(hide = true)]
     RivalsWorker(RivalsPart),
 }
 
-/// How to measure.
+/// The settings of a measurement.
 #[derive(clap::Args)]
 pub struct Options {
     /// One short run of each figure instead of three: half a minute instead of three.
     #[arg(long)]
     quick: bool,
-    /// Also a Valkey that writes nothing down.
+    /// Also a Valkey without an append-only file.
     #[arg(long)]
     no_aof: bool,
     /// Also put the tables into docs/benchmarks.md.
@@ -88,7 +89,7 @@ pub struct Options {
     store: Option<String>,
 }
 
-/// How to measure workers.
+/// The settings for workers.
 #[derive(clap::Args)]
 pub struct SdkOptions {
     /// One short run of each figure instead of three.
@@ -102,7 +103,7 @@ pub struct SdkOptions {
     via: Option<String>,
 }
 
-/// How to measure waits, streams, flows and admission.
+/// The settings for waits, streams, flows and admission.
 #[derive(clap::Args)]
 pub struct StoreOptions {
     /// One short run of each figure instead of three.
@@ -116,7 +117,7 @@ pub struct StoreOptions {
     store: Option<String>,
 }
 
-/// How to compare with other systems.
+/// The settings of a comparison with other systems.
 #[derive(clap::Args)]
 pub struct RivalsOptions {
     /// One short round instead of three.
@@ -130,14 +131,14 @@ pub struct RivalsOptions {
     only: Vec<String>,
 }
 
-/// What a process of `rivals` is told.
+/// The settings of a process of `rivals`.
 #[derive(clap::Args)]
 pub struct RivalsPart {
     /// The settings as JSON.
     spec: String,
 }
 
-/// Measures; builds itself optimised first.
+/// Builds itself optimised, then measures.
 pub fn run(root: &Path, bench: &Bench) -> Result<()> {
     #[cfg(feature = "engine")]
     if !cfg!(debug_assertions) {

@@ -1,4 +1,4 @@
-//! What every bench's page has in common: its head, its tables, and the places it is written to.
+//! The common parts of every bench's page: its head, its tables, and where it is written.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -11,17 +11,17 @@ use serde_json::{Value, json};
 use super::machine::{self, Machine, Others};
 use super::sample::Sample;
 
-/// A run during which others took more of the CPU than this says so.
+/// If other programs took more of the CPU than this, the page says so.
 const OTHERS_MAX: f64 = 0.1;
 
-/// How every line begins after which a page holds a bench's figures, up to the next such line.
+/// The start of each line in a page after which the figures of a bench follow, up to the next such line.
 const FIGURES: &str = "<!-- Everything below is written by `cargo xtask bench ";
 
-/// Where and how a run was taken.
+/// Where and how a run was measured.
 pub struct Head {
     machine: Machine,
     quick: bool,
-    /// How long it took.
+    /// The duration of the run.
     took: Duration,
     /// The share of the CPU that other programs took during the run.
     others: f64,
@@ -29,12 +29,12 @@ pub struct Head {
 }
 
 impl Head {
-    /// A run on this machine that has yet to end.
+    /// A run on this machine that has not ended yet.
     pub fn new(folder: &Path, quick: bool) -> Head {
         Head { machine: Machine::look(folder), quick, took: Duration::ZERO, others: f64::NAN, niceness: 0.0 }
     }
 
-    /// The run has ended.
+    /// Records the end of the run.
     pub fn ended(&mut self, took: Duration, others: &Others) -> Result<()> {
         self.took = took;
         self.others = others.share()?;
@@ -42,7 +42,7 @@ impl Head {
         Ok(())
     }
 
-    /// The head as one paragraph; `what` was measured, and `holds` even on a busy machine.
+    /// The head as one paragraph. `what` was measured; `holds` names the figures that are valid even on a busy machine.
     pub fn write(&self, page: &mut String, what: &str, holds: &str) {
         let Machine { cpu, cores, kernel, file_system, server } = &self.machine;
         let rounds = if self.quick { "one short run" } else { "median of three runs" };
@@ -76,7 +76,7 @@ impl Head {
     }
 }
 
-/// Replaces the figures of one bench in a page: what stands between its line and the next bench's.
+/// Replaces the figures of one bench in a page: the text between its line and that of the next bench.
 pub fn publish(page: &Path, bench: &str, markdown: &str) -> Result<()> {
     let text = fs::read_to_string(page).with_context(|| format!("cannot read {}", page.display()))?;
     let text = replaced(&text, bench, markdown).with_context(|| format!("{} has no place for them", page.display()))?;
@@ -109,12 +109,12 @@ pub fn sample(sample: &Sample) -> Value {
     json!({ "median": sample.median(), "spread": sample.spread(), "runs": sample.runs() })
 }
 
-/// Whether a figure keeps its promise.
+/// Whether a figure meets its bound.
 pub fn verdict(good: bool) -> String {
     if good { "within" } else { "ABOVE" }.to_owned()
 }
 
-/// Whether a figure is as high as it should be.
+/// Whether a figure reaches its target.
 pub fn reached(good: bool) -> String {
     if good { "reached" } else { "BELOW" }.to_owned()
 }
@@ -123,7 +123,7 @@ pub fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
-/// A whole number with its thousands apart: `12_345`.
+/// A whole number with separated thousands: `12_345`.
 pub fn grouped(value: f64) -> String {
     let digits = format!("{value:.0}");
     let mut text = String::new();
@@ -136,7 +136,7 @@ pub fn grouped(value: f64) -> String {
     text
 }
 
-/// A Markdown table with aligned columns, to be read as it is.
+/// A Markdown table with aligned columns, readable as plain text.
 pub struct Table(Vec<Vec<String>>);
 
 impl Table {
@@ -156,7 +156,7 @@ impl Table {
         for (index, row) in self.0.iter().enumerate() {
             for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
                 let gap = " ".repeat(width - cell.chars().count());
-                // Names to the left, figures to the right.
+                // Names are left-aligned, figures right-aligned.
                 let figure = column > 0 && index > 0 && cell.starts_with(|first: char| first.is_ascii_digit());
                 let _ = if figure { write!(page, "| {gap}{cell} ") } else { write!(page, "| {cell}{gap} ") };
             }

@@ -1,4 +1,4 @@
-//! The calls that are measured: what a submitter and a worker make, one at a time and in batches.
+//! The measured calls of a submitter and a worker, one at a time and in batches.
 
 use std::time::{Duration, Instant};
 
@@ -17,16 +17,16 @@ use super::store::Store;
 pub const NAMESPACE: &str = "bench";
 pub const LANE: &str = "work";
 pub const KIND: &str = "noop";
-/// What a submission carries.
+/// Size of a submission's input.
 pub const INPUT_BYTES: usize = 256;
 const LEASE_TTL_MS: i64 = 120_000;
-/// A worker that holds this many leases per partition is a busy one; then the next instance claims.
+/// A worker instance takes at most this many leases per partition; then the next instance claims.
 const LEASES_PER_INSTANCE: usize = 16;
 const SUBMIT_BATCH: usize = 64;
 const CLAIM_BATCH: usize = 32;
 const COMPLETE_BATCH: usize = 64;
 
-/// What was measured.
+/// The measured phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     Submit,
@@ -53,7 +53,7 @@ impl Phase {
         }
     }
 
-    /// How many executions one call moves.
+    /// Number of executions that one call moves.
     pub fn items(self) -> usize {
         match self {
             Phase::SubmitMany => SUBMIT_BATCH,
@@ -64,7 +64,7 @@ impl Phase {
     }
 }
 
-/// An execution of the partition with this number.
+/// An execution in the partition with this number.
 pub fn new_execution(partition: u16) -> NewExecution {
     let mut new = NewExecution::new(NAMESPACE, LANE, KIND).with_id(ExecutionId::mint_with_seed(partition));
     new.fields.input = Some(vec![b'x'; INPUT_BYTES].into());
@@ -98,7 +98,7 @@ async fn claim_one(operations: &Operations, partition: u16, who: &Claimant) -> R
     claimed.tasks.into_iter().next().ok_or_else(|| anyhow::anyhow!("partition {partition} had nothing to claim"))
 }
 
-/// Makes every partition know the lane.
+/// Installs the lane in every partition.
 pub async fn show_lane(store: &Store) -> Result<()> {
     let operations = store.operations.clone();
     let items = (0..store.partitions()).collect();
@@ -108,13 +108,13 @@ pub async fn show_lane(store: &Store) -> Result<()> {
 
 async fn cycle(operations: Operations, partition: u16, instance: String) -> Result<()> {
     submit_one(&operations, new_execution(partition)).await?;
-    // Another slot's submission may come first, as ours may come first for another: there is one for everybody.
+    // Another slot's submission may be claimed here, and this one there; in total there is one for each.
     let task = claim_one(&operations, partition, &claimant(instance)).await?;
     operations.complete(task.execution_id, fence_of(&task), None).await?;
     Ok(())
 }
 
-/// Cycles for about this long, and answers how many there are in a second.
+/// Runs cycles for about this long. Returns their number per second.
 pub async fn warm_up(store: &Store, in_flight: usize, time: Duration) -> Result<f64> {
     let (operations, partitions) = (store.operations.clone(), usize::from(store.partitions()));
     let until = Instant::now() + time;
@@ -134,7 +134,8 @@ pub async fn warm_up(store: &Store, in_flight: usize, time: Duration) -> Result<
     Ok(done.iter().sum::<usize>() as f64 / timed.wall.as_secs_f64())
 }
 
-/// `count` executions through submit, claim, renew and complete, one call each, all of one kind before the next.
+/// Runs `count` executions through submit, claim, renew and complete, one call each. Each kind of call finishes before
+/// the next starts.
 pub async fn one_by_one(store: &Store, in_flight: usize, count: usize) -> Result<Vec<(Phase, Timed)>> {
     let partitions = usize::from(store.partitions());
     let partition_of = move |index: usize| (index % partitions) as u16;
@@ -175,7 +176,7 @@ pub async fn one_by_one(store: &Store, in_flight: usize, count: usize) -> Result
     Ok(vec![(Phase::Submit, submit), (Phase::Claim, claim), (Phase::Renew, renew), (Phase::Complete, complete)])
 }
 
-/// `count` times submit, claim and complete, each slot one call after the other.
+/// Runs submit, claim and complete `count` times. Each slot makes one call after the other.
 pub async fn cycles(store: &Store, in_flight: usize, count: usize) -> Result<Timed> {
     let (operations, partitions) = (store.operations.clone(), usize::from(store.partitions()));
     let items = (0..count).map(|index| (index % partitions) as u16).collect();
@@ -185,9 +186,9 @@ pub async fn cycles(store: &Store, in_flight: usize, count: usize) -> Result<Tim
     Ok(timed)
 }
 
-/// About `count` executions through the batch forms.
+/// Runs about `count` executions through the batch forms.
 pub async fn in_batches(store: &Store, in_flight: usize, count: usize) -> Result<Vec<(Phase, Timed)>> {
-    // A batch lies in one partition, and what was submitted is claimed and completed to the last.
+    // A batch is in one partition, and everything submitted is claimed and completed.
     let batches = count.div_ceil(SUBMIT_BATCH).max(in_flight);
     let partitions = usize::from(store.partitions());
     let partition_of = move |batch: usize| (batch % partitions) as u16;
@@ -227,7 +228,7 @@ pub async fn in_batches(store: &Store, in_flight: usize, count: usize) -> Result
     Ok(vec![(Phase::SubmitMany, submit), (Phase::ClaimMany, claim), (Phase::CompleteMany, complete)])
 }
 
-/// `count` executions, submitted and completed in batches; for stores that are to hold something.
+/// Submits and completes `count` executions in batches, for stores that should hold something.
 pub async fn fill(store: &Store, count: usize) -> Result<usize> {
     let timed = in_batches(store, 4, count).await?;
     Ok(timed[0].1.count * SUBMIT_BATCH)

@@ -1,4 +1,4 @@
-//! The figures as a page for people and as JSON for programs.
+//! The figures as a Markdown page and as JSON.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use super::phases::{INPUT_BYTES, Phase};
 use super::retained::Retained;
 use super::sample::Sample;
 
-/// One line of the table of calls.
+/// One line in the table of calls.
 pub struct Figure {
     pub store: &'static str,
     pub phase: Phase,
@@ -21,7 +21,7 @@ pub struct Figure {
     pub p99_us: Sample,
 }
 
-/// What a cycle cost beside time.
+/// The cost of a cycle, apart from time.
 pub struct Cycle {
     pub store: &'static str,
     pub in_flight: usize,
@@ -30,11 +30,11 @@ pub struct Cycle {
     /// CPU seconds per 1_000 cycles, of the server.
     pub cpu_server: f64,
     pub store_commands: f64,
-    /// Of the process that holds the store.
+    /// Memory of the process that holds the store.
     pub memory_mib: f64,
 }
 
-/// What an engine without work does.
+/// The commands of an engine without work.
 pub struct Idle {
     pub store: &'static str,
     pub per_second: f64,
@@ -43,7 +43,7 @@ pub struct Idle {
 /// An idle engine stays below this many store commands per second.
 const IDLE_MAX: f64 = 5.0;
 
-/// Everything a bench found.
+/// All results of a bench.
 pub struct Report {
     pub head: Head,
     pub figures: Vec<Figure>,
@@ -58,7 +58,7 @@ impl Report {
         Report { head, figures: Vec::new(), cycles: Vec::new(), costs: Vec::new(), retained: None, idle: Vec::new() }
     }
 
-    /// The line of this figure, empty at first.
+    /// The line of this figure; a new one is empty.
     pub fn figure(&mut self, store: &'static str, phase: Phase, in_flight: usize) -> &mut Figure {
         let found = self.figures.iter().position(|f| (f.store, f.phase, f.in_flight) == (store, phase, in_flight));
         let index = found.unwrap_or_else(|| {
@@ -79,7 +79,7 @@ impl Report {
         stores
     }
 
-    /// The page.
+    /// The Markdown page.
     pub fn markdown(&self) -> String {
         let mut page = String::new();
         self.head.write(&mut page, &format!("{INPUT_BYTES}-byte input"), "store calls, bytes and idle commands hold");
@@ -92,7 +92,7 @@ impl Report {
         page
     }
 
-    /// The one table to look at first.
+    /// The main table.
     fn write_cycles(&self, page: &mut String) {
         let _ = writeln!(page, "### Submit, claim, complete: one cycle, three calls\n");
         let mut table = Table::new(&[

@@ -1,4 +1,4 @@
-//! Bytes on disk per execution that has ended and is kept, on the embedded host.
+//! Bytes on disk per kept ended execution, on the embedded host.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use super::phases::{fill, show_lane};
 use super::store::{Setting, Store};
 
-/// What a number of kept executions take.
+/// The size of a number of kept executions.
 #[derive(Clone, Debug)]
 pub struct Retained {
     pub executions: usize,
@@ -30,7 +30,7 @@ impl Retained {
     }
 }
 
-/// Submits and completes `count` executions with a small payload, and looks at the files.
+/// Submits and completes `count` executions with a small payload, and measures the files.
 pub async fn measure(count: usize, folder: &Path) -> Result<Retained> {
     let store = Store::open(Setting::EMBEDDED_RELAXED, folder).await?;
     show_lane(&store).await?;
@@ -50,7 +50,7 @@ pub async fn measure(count: usize, folder: &Path) -> Result<Retained> {
     Ok(Retained { executions, bytes, bytes_compacted, reopen_ms })
 }
 
-/// What the files of a directory take on disk; sparse parts take nothing.
+/// The size of a directory's files on disk, without sparse parts.
 pub fn blocks(directory: &Path) -> Result<u64> {
     let mut sum = 0;
     for entry in std::fs::read_dir(directory).with_context(|| format!("cannot read {}", directory.display()))? {

@@ -1,6 +1,6 @@
-//! Three runs as one figure: the median and how far the others are from it.
+//! Three runs as one figure: the median and the spread.
 
-/// The same figure of several runs.
+/// One figure from several runs.
 #[derive(Clone, Debug, Default)]
 pub struct Sample(Vec<f64>);
 

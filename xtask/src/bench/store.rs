@@ -1,4 +1,4 @@
-//! The stores that are measured: both hosts, each with the promises it can make.
+//! The measured stores: both hosts with each of their durability settings.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -48,19 +48,19 @@ impl Setting {
     }
 }
 
-/// An empty store with its partitions fixed; gone with the value, its server too.
+/// An empty store with fixed partition counts. It is removed with this value, and so is its server.
 pub struct Store {
     pub setting: Setting,
     pub host: Arc<dyn Host>,
     pub operations: Operations,
-    /// Every call goes through it.
+    /// Every call goes through this host.
     pub counted: Arc<Counted>,
     embedded: Option<(Arc<Embedded>, TempDir)>,
     server: Option<TestServer>,
 }
 
 impl Store {
-    /// Opens a store below `folder`, or starts a server for one.
+    /// Opens a store below `folder`, or starts a server for it.
     pub async fn open(setting: Setting, folder: &Path) -> Result<Store> {
         let library = Library::shipped();
         let (host, embedded, server): (Arc<dyn Host>, _, _) = match setting {
@@ -106,27 +106,27 @@ impl Store {
         self.operations.client()
     }
 
-    /// How many partitions hold executions.
+    /// Number of partitions of executions.
     pub fn partitions(&self) -> u16 {
         self.client().partitions().executions
     }
 
-    /// The embedded host and its directory, when it is one.
+    /// The embedded host and its directory, if it is embedded.
     pub fn embedded(&self) -> Option<(&Arc<Embedded>, &Path)> {
         self.embedded.as_ref().map(|(host, directory)| (host, directory.path()))
     }
 
-    /// The server, when it has one of its own.
+    /// The server, if it has its own.
     pub fn server(&self) -> Option<&TestServer> {
         self.server.as_ref()
     }
 
-    /// The server's process, when it has one of its own.
+    /// The server's process id, if it has its own server.
     pub fn server_pid(&self) -> Option<u32> {
         self.server.as_ref().and_then(TestServer::pid)
     }
 
-    /// Ends the host before its files or its server go.
+    /// Ends the host before its files or its server are removed.
     pub async fn close(self) {
         if let Some((host, _)) = &self.embedded {
             host.close().await;

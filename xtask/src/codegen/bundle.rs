@@ -1,7 +1,7 @@
-//! The library as one text a store can load.
+//! The library as one text that a store can load.
 //!
-//! While a store loads it there are no Lua builtins, a chunk holds at most 200 locals and a function 60 upvalues.
-//! Modules are therefore functions in one table, run on the first call.
+//! While a store loads it, there are no Lua builtins, a chunk has at most 200 locals, and a function 60 upvalues.
+//! Modules are therefore functions in one table, and run on the first call.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,13 +13,13 @@ use sha2::{Digest, Sha256};
 use super::lua_result::LuaResult;
 use super::source::Source;
 
-/// The bundle and the digest of its text with the digest left out.
+/// The bundle, and the digest of its text without the digest itself.
 pub struct Bundle {
     pub text: String,
     pub hash: String,
 }
 
-/// Writes the bundle under this number.
+/// Writes the bundle with this number.
 pub fn write(source: &Source, number: u32) -> Bundle {
     let bare = text(source, number, "");
     let hash = hex::encode(Sha256::digest(&bare));
@@ -59,7 +59,8 @@ redis.register_function{ function_name = "ff_end", callback = run("end"), flags 
     out
 }
 
-/// Loads the bundle as a store does, with nothing but `redis.register_function`, and sees that it registers its four.
+/// Loads the bundle as a store does, with only `redis.register_function`, and checks that it registers its four
+/// functions.
 pub fn try_load(text: &str) -> Result<()> {
     let lua = Lua::new();
     let registered = lua.create_table().plain()?;
@@ -78,7 +79,7 @@ pub fn try_load(text: &str) -> Result<()> {
         .plain()
         .context("the bundle does not load")?;
     let names: BTreeMap<String, bool> = registered.pairs().collect::<mlua::Result<_>>().plain()?;
-    // Valkey 8.0 frees more than 64 of them in another thread, while the interpreter is in use: it crashed.
+    // Valkey 8.0 frees more than 64 of them in another thread while the interpreter is in use, and crashed.
     let expected = ["ff_end", "ff_library", "ff_read", "ff_run"];
     ensure!(names.keys().eq(expected.iter()), "the bundle registers {:?}", names.keys());
     Ok(())

@@ -1,4 +1,4 @@
-//! The store commands the library may use: both hosts implement exactly these.
+//! The store commands that the library may use. Both hosts implement exactly these.
 
 use std::collections::BTreeSet;
 
@@ -31,19 +31,19 @@ const READS: [&str; 18] = [
 const WRITES: [&str; 12] =
     ["HSET", "HDEL", "SET", "MSET", "DEL", "INCRBY", "ZADD", "ZREM", "XADD", "XDEL", "XTRIM", "SPUBLISH"];
 
-/// Upper-case words of `lib/tx.lua` that are options or error codes, not commands.
+/// Upper-case words in `lib/tx.lua` that are options or error codes, not commands.
 const WORDS: [&str; 7] = ["BYSCORE", "REV", "LIMIT", "WITHSCORES", "COUNT", "MAXLEN", "MINID"];
 const ERROR_WORDS: [&str; 4] = ["CLUSTERDOWN", "MOVED", "TRYAGAIN", "WRONGTYPE"];
 
-/// The module that turns plans into commands; every command word is in it or beside `redis.call`.
+/// The module that turns plans into commands. Every command word is in it or beside `redis.call`.
 const TX: &str = "lib.tx";
 
-/// The commands of the library, by name, for the Valkey ACL and the hosts' tests.
+/// The commands that the library uses, by name, for the Valkey ACL and the hosts' tests.
 pub fn used(source: &Source) -> BTreeSet<&str> {
     source.modules.iter().flat_map(|module| words(module)).map(|(_, word)| word).filter(|word| is_known(word)).collect()
 }
 
-/// Words that stand where a command stands and are none of the allowed ones, with their line.
+/// Words in the position of a command that are not allowed, with their lines.
 pub fn unknown(module: &Module) -> Vec<(usize, &str)> {
     words(module).into_iter().filter(|(_, word)| !is_known(word)).collect()
 }
@@ -52,7 +52,7 @@ fn is_known(word: &str) -> bool {
     READS.contains(&word) || WRITES.contains(&word)
 }
 
-/// The words that stand where a command stands.
+/// All words in the position of a command.
 fn words(module: &Module) -> Vec<(usize, &str)> {
     let list = tokens(&module.text);
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! The contracts, types and error codes of the library, read by running its modules.
+//! The contracts, types and error codes of the library, which are read by running its modules.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,13 +11,13 @@ use super::type_expr::TypeExpr;
 
 /// Everything the library declares.
 pub struct Library {
-    /// In the order of the manifest.
+    /// In manifest order.
     pub functions: Vec<FunctionContract>,
     /// In declaration order.
     pub types: Vec<NamedType>,
     /// In declaration order.
     pub errors: Vec<ErrorDeclaration>,
-    /// Every bound by its name.
+    /// Every bound, by name.
     pub limits: BTreeMap<String, i64>,
 }
 
@@ -28,10 +28,10 @@ pub struct FunctionContract {
     pub flags: Vec<String>,
     /// By name.
     pub args: Vec<Field>,
-    /// By name of the variant; fields by name.
+    /// Variants and their fields, each by name.
     pub reply: Vec<(String, Vec<Field>)>,
     pub errs: Vec<String>,
-    /// The argument that says how much of a list the call takes up; without one it is 1.
+    /// The argument with the call's weight in a list; without one the weight is 1.
     pub weight: Option<String>,
 }
 
@@ -45,7 +45,7 @@ impl FunctionContract {
 pub struct Field {
     pub name: String,
     pub ty: TypeExpr,
-    /// In Rust the fields of its struct stand beside the others.
+    /// Whether its struct's fields stand beside the others in Rust.
     pub flat: bool,
 }
 
@@ -56,7 +56,7 @@ pub struct NamedType {
     pub shape: Shape,
 }
 
-/// What a named type is made of.
+/// The structure of a named type.
 pub enum Shape {
     Bool,
     Int {
@@ -68,11 +68,11 @@ pub enum Shape {
         min: Option<i64>,
         max: Option<i64>,
         pattern: Option<String>,
-        /// The largest number that digits in it may stand for.
+        /// The largest number that a run of digits in it may be.
         digits_max: Option<String>,
-        /// A pattern that is not allowed, and what is said about it.
+        /// A forbidden pattern, and the message for it.
         refuse: Option<(String, String)>,
-        /// The code of a refusal, when it is not `invalid_argument`.
+        /// The code of a refusal, if it is not `invalid_argument`.
         code: Option<String>,
         rust: Option<String>,
     },
@@ -118,10 +118,10 @@ impl Library {
     }
 }
 
-/// The classes of errors; `ff_core::error::Class` has the same.
+/// The classes of errors, which must equal those of `ff_core::error::Class`.
 const CLASSES: [&str; 6] = ["Retryable", "Conflict", "Terminal", "Invalid", "NotFound", "Corrupt"];
 
-/// Runs every module without a store and collects what they declare.
+/// Runs every module without a store, and collects the declarations.
 pub fn load(source: &Source) -> Result<Library> {
     let lua = Lua::new();
     let require = prepare(&lua, source)?;
@@ -142,7 +142,7 @@ pub fn load(source: &Source) -> Result<Library> {
     Ok(library)
 }
 
-/// The `require` the bundle has; loading a module may not touch a store.
+/// The bundle's `require`. Loading a module must not touch a store.
 fn prepare(lua: &Lua, source: &Source) -> Result<Function> {
     let sources = lua.create_table().plain()?;
     for module in &source.modules {
@@ -235,7 +235,7 @@ fn read_shape(group: &str, entry: &Table) -> Result<Shape> {
     })
 }
 
-/// What a text must not hold.
+/// The forbidden pattern of a text.
 fn read_refused(entry: &Table) -> Result<Option<(String, String)>> {
     let Some(refuse) = entry.get::<Option<Table>>("refuse").plain()? else { return Ok(None) };
     let problem: Option<String> = refuse.get("problem").plain()?;
@@ -295,7 +295,7 @@ fn read_fields(fields: BTreeMap<String, String>) -> Result<Vec<Field>> {
         .collect()
 }
 
-/// Every name means something, and means one thing.
+/// Checks that every name is declared exactly once.
 fn check(library: &Library) -> Result<()> {
     let mut seen = BTreeSet::new();
     for name in library.types.iter().map(|ty| &ty.name).chain(library.functions.iter().map(|f| &f.name)) {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::contract::Library;
 
-/// Writes `crates/ff-core/src/limits.rs`. What counts bytes is a `usize`, everything else an `i64`.
+/// Writes `crates/ff-core/src/limits.rs`. Numbers of bytes are `usize`, all others `i64`.
 pub fn write(library: &Library) -> String {
     let mut out = String::from(
         "//! Every bound of the library; written by `cargo xtask codegen` from lua/lib/limits.lua, do not edit.\n\n\

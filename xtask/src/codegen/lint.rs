@@ -1,13 +1,13 @@
-//! What the library must not use, because the hosts differ in it or a store breaks on it; and how wide its lines may be.
+//! Constructs that the library must not use, because the hosts differ or a store breaks; and the maximum line width.
 
 use super::commands;
 use super::source::{Module, Source};
 use super::tokens::{Kind, Token, tokens};
 
-/// The longest line of the library, in characters: a reader sees all of it without scrolling sideways.
+/// The longest line of the library in characters, so that a reader need not scroll sideways.
 pub const COLUMNS_MAX: usize = 120;
 
-/// Names that must not appear on their own.
+/// Names that must not be used alone.
 const BANNED: [&str; 14] = [
     "cjson",
     "coroutine",
@@ -37,7 +37,7 @@ const BANNED_FIELDS: [(&str, &str); 8] = [
     ("string", "dump"),
 ];
 
-/// Every use of something banned, with file and line.
+/// Every use of a banned name, with file and line.
 pub fn complaints(source: &Source) -> Vec<String> {
     source.modules.iter().flat_map(of_module).collect()
 }

@@ -1,4 +1,4 @@
-//! Lua's errors as ours: they hold Lua values and cannot cross threads, so only their text is kept.
+//! Converts Lua's errors. They hold Lua values and cannot cross threads, so only their text is kept.
 
 /// A result of Lua.
 pub trait LuaResult<T> {

@@ -1,5 +1,5 @@
-//! Writes everything that follows from the contracts in `lua/`, so that each fact is declared once; and the reference of `ff`, which
-//! follows from its flags.
+//! Generates everything that follows from the contracts in `lua/`, so that each fact is declared once. Also generates
+//! the reference of `ff` from its flags.
 
 mod bundle;
 mod commands;
@@ -25,37 +25,37 @@ use anyhow::{Context, Result, bail};
 use source::Source;
 use version::Version;
 
-/// How to run codegen.
+/// The options of codegen.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Write nothing; fail when a generated file is not what would be written.
+    /// Write nothing; fail if a generated file is stale.
     #[arg(long)]
     check: bool,
-    /// The reference of `ff` instead, from the declarations of its commands; builds it.
+    /// Write the reference of `ff` instead, from the declarations of its commands; this builds `ff`.
     #[arg(long)]
     commands: bool,
 }
 
-/// Where the reference of `ff` lies.
+/// The reference of `ff`.
 const COMMANDS: &str = "docs/reference/cli.md";
 
 /// A generated file.
 struct Output {
-    /// Where it lies, relative to the root.
+    /// Its path relative to the root.
     path: &'static str,
     text: String,
 }
 
-/// Everything a run found out.
+/// The results of a run.
 struct Generated {
     outputs: Vec<Output>,
-    /// What the lint has to say about the library; not empty means the run fails after writing.
+    /// Complaints of the lint about the library. If there are any, the run fails after writing.
     complaints: Vec<String>,
 }
 
 /// Generates and writes, or checks.
 pub fn run(root: &Path, options: &Options) -> Result<()> {
-    // `ff` is compiled from what the contracts say, so it may not build just now: nothing else waits for it.
+    // `ff` is compiled from the generated files, so it may not build now. Nothing else depends on it.
     let generated = if options.commands {
         Generated { outputs: vec![Output { path: COMMANDS, text: commands_reference(root)? }], complaints: Vec::new() }
     } else {
@@ -109,7 +109,7 @@ fn generate(root: &Path) -> Result<Generated> {
     Ok(Generated { outputs, complaints })
 }
 
-/// What `ff` says about its own commands.
+/// The reference that `ff` prints about its own commands.
 fn commands_reference(root: &Path) -> Result<String> {
     let said = crate::cargo::cargo(root).args(["run", "--quiet", "--package", "ff-cli", "--", "reference"]).output();
     let said = said.context("cannot run cargo")?;
@@ -119,7 +119,7 @@ fn commands_reference(root: &Path) -> Result<String> {
     String::from_utf8(said.stdout).context("ff does not speak UTF-8")
 }
 
-/// The files that are not what they should be.
+/// The files that are stale.
 fn stale(root: &Path, outputs: &[Output]) -> Vec<&'static str> {
     outputs
         .iter()

@@ -1,5 +1,5 @@
-//! Straight-line Lua that opens and closes stored records, and the Rust types that read the same bytes; both written from their
-//! declared fields.
+//! Straight-line Lua that opens and closes stored records, and the Rust types that read the same bytes. Both are
+//! generated from the declared fields.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ use super::rust::{camel, ident, rust_type};
 use super::source::Source;
 use super::type_expr::TypeExpr;
 
-/// The module that declares the fields, and the one that is written from it.
+/// The module that declares the fields, and the generated one.
 const DECLARED: &str = "record.fields";
 const WRITTEN: &str = "record.packed";
 
@@ -22,11 +22,11 @@ struct Field {
     name: String,
     ty: TypeExpr,
     required: bool,
-    /// Without it no later single field is there.
+    /// If it is absent, so are all later single fields.
     ends: bool,
 }
 
-/// A record: fields at positions of their own, then groups that share one each, and what a record in use holds beside them.
+/// A record: fields with their own positions, then groups that share one each, and values that exist only in memory.
 struct Record {
     name: String,
     fields: Vec<Field>,
@@ -34,14 +34,14 @@ struct Record {
     beside: Vec<String>,
 }
 
-/// Everything that is written from the declared fields.
+/// Everything generated from the declared fields.
 pub struct Packed {
     records: Vec<Record>,
     /// The Lua module.
     pub lua: String,
 }
 
-/// A written line, broken behind commas, or before `or`, where it is too long.
+/// A line, wrapped after commas or before `or` if it is too long.
 fn wrapped(line: &str) -> String {
     let indent = " ".repeat(line.len() - line.trim_start().len() + 4);
     let (mut out, mut rest) = (String::new(), line.to_owned());
@@ -55,7 +55,7 @@ fn wrapped(line: &str) -> String {
     out + &rest + "\n"
 }
 
-/// Puts the written module into the source, in place of the one on disk.
+/// Puts the generated module into the source, in place of the one on disk.
 pub fn write(source: &mut Source) -> Result<Packed> {
     let declared = source.modules.iter().find(|module| module.name == DECLARED);
     let declared = declared.with_context(|| format!("there is no module {DECLARED}"))?;
@@ -182,7 +182,7 @@ fn open(out: &mut String, record: &Record) {
     for (group, fields) in record.groups.iter().enumerate() {
         let at = record.fields.len() + group + 1;
         writeln!(out, "  if a{at} then\n    local v").expect("memory");
-        // Only what is there: to clear a field that is absent would make room for it.
+        // Only present fields: clearing an absent field would allocate a slot for it.
         for (within, field) in fields.iter().enumerate() {
             writeln!(out, "    v = a{at}[{}] if v then rec.{} = v end", within + 1, field.name).expect("memory");
         }
@@ -231,7 +231,7 @@ fn close(out: &mut String, record: &Record) {
         )
         .expect("memory");
     }
-    // The last place where the record may end comes first: what is behind an earlier one need not be looked at.
+    // The last possible end comes first, because then earlier ones need not be checked.
     let ends: Vec<usize> = record.fields.iter().enumerate().filter(|(_, field)| field.ends).map(|(at, _)| at).collect();
     for (place, at) in ends.iter().enumerate() {
         let later: Vec<String> =
@@ -243,7 +243,7 @@ fn close(out: &mut String, record: &Record) {
 }
 
 impl Packed {
-    /// The Rust types that read the same bytes, and where each field stands.
+    /// The Rust types that read the same bytes, with the position of each field.
     pub fn rust(&self, library: &Library) -> Result<String> {
         let mut out = String::new();
         for record in &self.records {

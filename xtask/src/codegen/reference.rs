@@ -84,7 +84,7 @@ fn described(ty: &NamedType) -> String {
     }
 }
 
-/// What a type allows, in words.
+/// The bounds of a type, as text.
 pub fn bounds(ty: &NamedType) -> String {
     let items = |max: &Option<i64>| max.map(|max| format!(", at most {max}")).unwrap_or_default();
     match &ty.shape {

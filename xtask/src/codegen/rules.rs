@@ -1,4 +1,4 @@
-//! The bounds of contracts as Rust checks them before a call leaves the process.
+//! The bounds of contracts, which Rust checks before a call leaves the process.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -45,7 +45,7 @@ pub fn write(library: &Library) -> String {
     out
 }
 
-/// The types that arguments are made of.
+/// The types that occur in arguments.
 fn used(library: &Library) -> BTreeSet<&str> {
     let mut used = BTreeSet::new();
     let mut next: Vec<&str> =
@@ -75,7 +75,7 @@ fn constant(name: &str) -> String {
     name.to_ascii_uppercase()
 }
 
-/// The rule of a type with a name; none when its Rust type says everything.
+/// The rule of a named type; `None` if its Rust type already ensures it.
 fn rule_of(library: &Library, ty: &NamedType) -> Option<String> {
     let some = |bound: &Option<i64>| bound.map_or_else(|| "None".to_owned(), |bound| format!("Some({bound})"));
     let quoted = |text: &Option<String>| match text {
@@ -128,7 +128,7 @@ fn rule(library: &Library, ty: &TypeExpr) -> String {
     }
 }
 
-/// True when a value of the type may be outside its bounds.
+/// True if a value of the type can be outside its bounds.
 fn is_bounded(library: &Library, ty: &TypeExpr) -> bool {
     match ty {
         TypeExpr::Optional(inner) | TypeExpr::List(inner) => is_bounded(library, inner),
@@ -140,7 +140,7 @@ fn is_bounded(library: &Library, ty: &TypeExpr) -> bool {
     }
 }
 
-/// A struct is within its rules when each field is, in the order the library looks at them.
+/// A struct keeps its rules if each field does. Fields are checked in the library's order.
 fn write_struct(out: &mut String, library: &Library, name: &str, fields: &[Field]) {
     writeln!(out, "\nimpl Bounded for {name} {{\n    fn within(&self, _: &Rule) -> Result<(), Problem> {{")
         .expect("memory");

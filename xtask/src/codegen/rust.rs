@@ -1,4 +1,4 @@
-//! The Rust types of contracts: one struct of arguments and one reply per function, and the types they share.
+//! The Rust types of contracts: a struct of arguments and a reply for each function, and the shared types.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -8,7 +8,7 @@ use anyhow::{Result, ensure};
 use super::contract::{Field, Library, NamedType, Shape};
 use super::type_expr::TypeExpr;
 
-/// Words that `ff-core` already has a type for: the module it is in, and its name.
+/// Words with a type in `ff-core`: its module and its name.
 const CORE_WORDS: [(&str, &str, &str); 7] = [
     ("attempt_state", "state", "AttemptState"),
     ("blocking_reason", "state", "BlockingReason"),
@@ -19,10 +19,10 @@ const CORE_WORDS: [(&str, &str, &str); 7] = [
     ("public_state", "state", "PublicState"),
 ];
 
-/// Structs that the HTTP API takes as they are, and shows: they also become JSON and describe themselves.
+/// Structs that the HTTP API accepts and returns unchanged. They also get serde and a schema.
 const TAKEN: [&str; 7] = ["fence", "backoff", "retry", "budget_ref", "quota_ref", "stream_options", "inbound"];
 
-/// Structs that the HTTP API only shows as they are. A client passes over fields of theirs that it does not know.
+/// Structs that the HTTP API only returns, unchanged. Clients ignore unknown fields in them.
 const SHOWN: [&str; 18] = [
     "failure",
     "progress",
@@ -44,7 +44,7 @@ const SHOWN: [&str; 18] = [
     "lane_definition",
 ];
 
-/// Most arguments a generated constructor takes; beyond them names are worth more than brevity.
+/// The maximum number of a generated constructor's arguments; with more of them, field names are clearer.
 const NEW_ARGS_MAX: usize = 7;
 
 /// Writes `crates/ff-script/src/generated.rs`.
@@ -213,7 +213,7 @@ fn write_fields(out: &mut String, library: &Library, name: &str, fields: &[Field
     out.push_str("    }\n}\n");
 }
 
-/// The fields of a struct that the HTTP API takes and shows.
+/// The fields of a struct that the HTTP API accepts and returns.
 fn write_api_fields(out: &mut String, library: &Library, name: &str, fields: &[Field], taken: bool) {
     let copied = if fields.iter().all(|field| is_copied(library, &field.ty)) { "Copy, " } else { "" };
     writeln!(out, "    #[derive({copied}serde::Serialize, serde::Deserialize)]").expect("memory");
@@ -236,7 +236,7 @@ fn write_api_fields(out: &mut String, library: &Library, name: &str, fields: &[F
     out.push_str("    }\n}\n");
 }
 
-/// True for a type whose values are small and plain.
+/// True for types with small, plain values.
 fn is_copied(library: &Library, ty: &TypeExpr) -> bool {
     match ty {
         TypeExpr::Optional(inner) => is_copied(library, inner),
@@ -257,7 +257,7 @@ fn is_map(library: &Library, ty: &TypeExpr) -> bool {
     }
 }
 
-/// The bounds of a field as an OpenAPI document says them.
+/// The bounds of a field for an OpenAPI document.
 fn schema_bounds(library: &Library, ty: &TypeExpr) -> Option<String> {
     let inner = if let TypeExpr::Optional(inner) = ty { inner } else { ty };
     let TypeExpr::Named(name) = inner else { return None };
@@ -282,7 +282,7 @@ fn write_field(out: &mut String, library: &Library, field: &Field) {
     writeln!(out, "        {} (\"{}\"): {ty},", ident(&field.name), field.name).expect("memory");
 }
 
-/// A struct some of whose fields travel in a map of their own, which is left out when none of them is there.
+/// A struct with some fields in a separate map, which is left out if all of them are absent.
 fn write_split(out: &mut String, library: &Library, name: &str, doc: &str, fields: &[Field]) {
     writeln!(out, "wire_split_struct! {{\n    /// {doc}\n    {name} {{").expect("memory");
     let (apart, near): (Vec<&Field>, Vec<&Field>) = fields.iter().partition(|field| field.flat);
@@ -305,7 +305,7 @@ fn write_split(out: &mut String, library: &Library, name: &str, doc: &str, field
     write_new(out, library, name, &all);
 }
 
-/// A constructor that takes what is required and leaves the rest out.
+/// A constructor with the required fields only.
 fn write_new(out: &mut String, library: &Library, name: &str, fields: &[&Field]) {
     let (optional, required): (Vec<&Field>, Vec<&Field>) =
         fields.iter().copied().partition(|field| field.ty.is_optional());
@@ -335,7 +335,7 @@ fn write_new(out: &mut String, library: &Library, name: &str, fields: &[&Field])
     .expect("memory");
 }
 
-/// The contract type and the bounds behind it.
+/// The contract type and its bounds.
 fn field_doc(library: &Library, ty: &TypeExpr) -> String {
     let mut doc = format!("`{ty}`");
     if let [name] = ty.names().as_slice()
@@ -377,7 +377,7 @@ pub fn rust_type(library: &Library, ty: &TypeExpr) -> String {
     }
 }
 
-/// The end of a `use`: one name as it is, more in braces.
+/// The end of a `use`: one name as it is, several in braces.
 fn braced(names: &[&str]) -> String {
     if let [name] = names { (*name).to_owned() } else { format!("{{{}}}", names.join(", ")) }
 }
@@ -392,7 +392,7 @@ pub fn camel(name: &str) -> String {
         .collect()
 }
 
-/// A field name that is a Rust keyword is written raw.
+/// A field name; a Rust keyword becomes a raw identifier.
 pub fn ident(name: &str) -> String {
     const KEYWORDS: [&str; 10] = ["type", "yield", "match", "loop", "ref", "use", "move", "in", "where", "for"];
     if KEYWORDS.contains(&name) { format!("r#{name}") } else { name.to_owned() }

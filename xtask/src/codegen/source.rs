@@ -10,27 +10,27 @@ use super::lua_result::LuaResult;
 
 /// All modules of the library.
 pub struct Source {
-    /// The manifest first, then every module in its order.
+    /// The manifest first, then all modules in its order.
     pub modules: Vec<Module>,
 }
 
 /// One file.
 pub struct Module {
-    /// As `require` knows it, e.g. `lib.keys`.
+    /// The name for `require`, e.g. `lib.keys`.
     pub name: String,
-    /// The text, without white space at line ends.
+    /// The text without trailing white space on its lines.
     pub text: String,
 }
 
 impl Module {
-    /// The file, relative to the root.
+    /// The file's path, relative to the root.
     pub fn path(&self) -> String {
         format!("lua/{}.lua", self.name.replace('.', "/"))
     }
 }
 
 impl Source {
-    /// Reads `lua/`; a file the manifest does not name is refused, as is a name without a file.
+    /// Reads `lua/`. Fails on a file that is not in the manifest, and on a name without a file.
     pub fn read(folder: &Path) -> Result<Source> {
         let manifest = read_module(folder, "manifest")?;
         let names: Vec<String> = mlua::Lua::new()

@@ -1,4 +1,4 @@
-//! Lua text as tokens, as far as the lint needs them.
+//! Tokens of Lua text, as far as the lint needs them.
 
 /// A token and its line.
 pub struct Token<'a> {
@@ -6,18 +6,18 @@ pub struct Token<'a> {
     pub kind: Kind<'a>,
 }
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind<'a> {
     /// A name or a keyword.
     Name(&'a str),
-    /// The inside of a short string, escapes as written.
+    /// The content of a short string, with its escapes.
     Text(&'a str),
-    /// One character of anything else; a number is a run of such.
+    /// Any other character. A number is a sequence of them.
     Mark(char),
 }
 
-/// The tokens of a text that the Lua grammar accepts; comments are left out.
+/// The tokens of valid Lua text, without comments.
 pub fn tokens(text: &str) -> Vec<Token<'_>> {
     let bytes = text.as_bytes();
     let mut list = Vec::new();

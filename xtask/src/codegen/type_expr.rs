@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 pub enum TypeExpr {
     /// A named type.
     Named(String),
-    /// `T?`: may be absent.
+    /// `T?`: optional.
     Optional(Box<TypeExpr>),
     /// `[T]`.
     List(Box<TypeExpr>),
@@ -38,7 +38,7 @@ impl TypeExpr {
         Ok(TypeExpr::Named(text.to_owned()))
     }
 
-    /// Every name in it.
+    /// Every name in the type.
     pub fn names(&self) -> Vec<&str> {
         match self {
             TypeExpr::Named(name) => vec![name],

@@ -1,7 +1,7 @@
-//! The library's number: raised when the bundle differs from the committed one.
+//! The library's number, which is raised when the bundle differs from the committed one.
 //!
-//! A store replaces only a library with a lower number and refuses the same number with another hash, so a changed
-//! bundle under an old number would never reach a running store.
+//! A store replaces only a library with a lower number, and refuses the same number with another hash. So a changed
+//! bundle with an old number would never reach a running store.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +9,7 @@ use std::{fs, io};
 
 use anyhow::{Context, Result};
 
-/// What `lua/VERSION` says: `<number> <hash>`.
+/// The content of `lua/VERSION`: `<number> <hash>`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
     pub number: u32,
@@ -17,7 +17,7 @@ pub struct Version {
 }
 
 impl Version {
-    /// The version of a text of `lua/VERSION`.
+    /// Parses the text of `lua/VERSION`.
     fn parse(text: &str) -> Result<Version> {
         let mut words = text.split_whitespace();
         let number = words.next().and_then(|number| number.parse().ok());
@@ -25,7 +25,7 @@ impl Version {
         Ok(Version { number, hash: words.next().unwrap_or_default().to_owned() })
     }
 
-    /// The version in the working tree; a library without one is at 1.
+    /// The version in the working tree; 1 if there is no file.
     pub fn working(root: &Path) -> Result<Version> {
         match fs::read_to_string(root.join("lua/VERSION")) {
             Ok(text) => Version::parse(&text),
@@ -34,7 +34,7 @@ impl Version {
         }
     }
 
-    /// The version of the last commit; none outside a repository.
+    /// The version of the last commit; `None` outside a repository.
     pub fn committed(root: &Path) -> Option<Version> {
         let output = Command::new("git").arg("-C").arg(root).args(["show", "HEAD:lua/VERSION"]).output().ok()?;
         let text = String::from_utf8(output.stdout).ok()?;
@@ -42,7 +42,7 @@ impl Version {
     }
 }
 
-/// The number a bundle goes out with; `hash_at` gives the bundle's hash under a number.
+/// The number of a new bundle; `hash_at` returns the bundle's hash under a number.
 pub fn number(working: &Version, committed: Option<&Version>, hash_at: impl Fn(u32) -> String) -> u32 {
     match committed {
         None => working.number,

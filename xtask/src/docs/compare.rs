@@ -1,15 +1,15 @@
-//! Whether what was printed is what a page shows: ids and times may be others, and `…` stands for anything.
+//! Compares printed output with a page: ids and times may differ, and `…` stands for any text.
 
-/// Stands for anything in a line, and alone on a line for any number of lines.
+/// Any text in a line; alone on a line, any number of lines.
 const ANYTHING: &str = "…";
 
-/// Compares whole output, line by line; the first difference as an error.
+/// Compares the whole output line by line. The error is the first difference.
 pub fn same(shown: &str, printed: &str) -> Result<(), String> {
     let (shown, printed) = (lines(shown), lines(printed));
     if fits(&shown, &printed) { Ok(()) } else { Err(first_difference(&shown, &printed)) }
 }
 
-/// Looks for these lines in this order, with any others between them; the first that is missing as an error.
+/// Finds these lines in this order, with any others between them. The error is the first missing line.
 pub fn in_order<'a>(shown: impl IntoIterator<Item = &'a str>, printed: &str) -> Result<(), String> {
     let printed = lines(printed);
     let mut left = printed.iter();
@@ -58,7 +58,7 @@ fn line_fits(shown: &str, printed: &str) -> bool {
     true
 }
 
-/// A line in which every id is one id and every time one time.
+/// A line with every id and every time replaced by one placeholder.
 fn plain(line: &str) -> String {
     let line = line.trim_end();
     let mut plain = String::new();
@@ -88,7 +88,7 @@ fn plain(line: &str) -> String {
     plain
 }
 
-/// What ids and times look like: `h` is a hex digit, `d` a digit.
+/// The forms of ids and times: `h` is a hex digit, `d` a digit.
 const PATTERNS: [(&str, &str); 4] = [
     ("<id>", "hhhhhhhh-hhhh-hhhh-hhhh-hhhhhhhhhhhh"),
     ("<time>", "dddd-dd-ddTdd:dd:dd"),

@@ -1,11 +1,11 @@
-//! Links between pages: each leads to a file that is there, and to a heading of it; and every page is linked from one that is found.
+//! Links between pages: each must lead to an existing file and heading, and every page must be reachable by links.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-/// What is wrong with the links of these pages.
+/// The broken links of these pages.
 pub fn broken(root: &Path, pages: &[PathBuf]) -> Result<Vec<String>> {
     let texts = read(root, pages)?;
     let anchors: BTreeMap<&PathBuf, BTreeSet<String>> =
@@ -24,7 +24,7 @@ pub fn broken(root: &Path, pages: &[PathBuf]) -> Result<Vec<String>> {
     Ok(broken)
 }
 
-/// Pages that nobody finds who begins with the first.
+/// Pages that cannot be reached by links from the first one.
 pub fn lost(root: &Path, pages: &[PathBuf]) -> Result<Vec<String>> {
     let texts = read(root, pages)?;
     let mut found = BTreeSet::new();
@@ -48,7 +48,7 @@ fn read(root: &Path, pages: &[PathBuf]) -> Result<BTreeMap<PathBuf, String>> {
     pages.iter().map(read).collect()
 }
 
-/// The file and the heading a link on a page leads to; nothing when it leads elsewhere.
+/// The file and the heading of a link on a page; `None` if it leads outside.
 fn target<'a>(page: &Path, link: &'a str) -> Option<(PathBuf, &'a str)> {
     if link.contains("://") || link.starts_with("mailto:") {
         return None;
@@ -58,7 +58,7 @@ fn target<'a>(page: &Path, link: &'a str) -> Option<(PathBuf, &'a str)> {
     Some((if path.is_empty() { page.to_owned() } else { joined(from, path) }, anchor))
 }
 
-/// A path without the steps back in it.
+/// A path with `..` resolved.
 fn joined(from: &Path, path: &str) -> PathBuf {
     let mut joined = PathBuf::new();
     for part in from.join(path).components() {
@@ -86,7 +86,7 @@ fn links(text: &str) -> Vec<(usize, &str)> {
         while let Some(at_bracket) = rest.find("](") {
             let target = &rest[at_bracket + 2..];
             let Some(end) = target.find(')') else { break };
-            // What stands between backquotes is code.
+            // Text between backquotes is code.
             if !rest[..at_bracket].matches('`').count().is_multiple_of(2) {
                 rest = target;
                 continue;
@@ -98,7 +98,7 @@ fn links(text: &str) -> Vec<(usize, &str)> {
     found
 }
 
-/// The anchors of a page's headings, as code hosts make them.
+/// The anchors of a page's headings, as code hosts generate them.
 fn anchors(text: &str) -> BTreeSet<String> {
     let mut known = BTreeSet::new();
     let mut inside = false;

@@ -1,7 +1,9 @@
-//! Runs the docs: every command of README.md and docs/, as a reader would, against a fresh `ff`; and follows every link.
+//! Tests the docs: runs every command of README.md and docs/ as a reader would, against a fresh `ff`, and follows every
+//! link.
 //!
-//! On a page, `sh` blocks are run one after the other in one shell, in an empty directory. What a block prints is compared with the
-//! `text` or `json` block behind it, and its lines with comments like `# → 3`; ids and times may differ, and `…` is anything.
+//! The `sh` blocks of a page run one after the other in one shell, in an empty directory. The output of a block is
+//! compared with the `text` or `json` block after it, and with its comments like `# → 3`. Ids and times may differ, and
+//! `…` is any text.
 //!
 //! | block | what happens |
 //! | --- | --- |
@@ -32,21 +34,21 @@ use crate::python::Python;
 use page::Page;
 use session::Stage;
 
-/// Pages whose links are followed, beside those of docs/; the first is where a reader begins.
+/// Pages outside docs/ whose links are followed; a reader begins with the first.
 const PAGES: [&str; 5] = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "sdk/python/README.md"];
 /// Programs that pages use and that may be missing.
 const TOOLS: [&str; 6] = ["bash", "curl", "jq", "openssl", "python3", "valkey-cli"];
-/// How many pages are run at once.
+/// Number of pages that run at once.
 const AT_ONCE: usize = 2;
 
-/// Which pages.
+/// The pages to run.
 #[derive(Default, clap::Args)]
 pub struct Options {
     /// Run only pages whose paths contain one of these.
     pages: Vec<String>,
 }
 
-/// Follows all links and runs the pages asked for; what was done in a few words.
+/// Follows all links and runs the selected pages. Returns a short summary.
 pub fn run(root: &Path, options: &Options) -> Result<String> {
     let all = pages(root)?;
     let mut problems = links::broken(root, &all)?;
@@ -61,7 +63,7 @@ pub fn run(root: &Path, options: &Options) -> Result<String> {
         page.runs() && (options.pages.is_empty() || options.pages.iter().any(|part| path.contains(part.as_str())))
     };
     let mut chosen: Vec<&Page> = read.iter().filter(asked).collect();
-    // The longest first, so that none is left to run alone.
+    // The longest first, so that no long page runs alone at the end.
     chosen.sort_by_key(|page| std::cmp::Reverse(page.texts().map(str::len).sum::<usize>()));
     ensure!(!chosen.is_empty(), "no page with commands is called like {}", options.pages.join(", "));
     let binaries = tempfile::Builder::new().prefix("ff-bin-").tempdir().context("no directory for ff")?;
@@ -83,7 +85,7 @@ pub fn run(root: &Path, options: &Options) -> Result<String> {
     Ok(format!("{ran} pages run, links of {} followed{skipped}", all.len()))
 }
 
-/// Every page, relative to the root, where a reader begins first.
+/// Every page, relative to the root, starting with the one where a reader begins.
 fn pages(root: &Path) -> Result<Vec<PathBuf>> {
     let mut found: Vec<PathBuf> = PAGES.iter().map(PathBuf::from).collect();
     let mut folders = vec![PathBuf::from("docs")];
@@ -115,7 +117,7 @@ fn not_compiled(root: &Path, pages: &[Page]) -> Result<Vec<String>> {
         .collect())
 }
 
-/// Runs pages side by side: how many ran, which were not and why, and what was wrong.
+/// Runs pages in parallel. Returns how many ran, which did not and why, and the problems.
 fn play(stage: &Stage, pages: &[&Page]) -> (usize, Vec<String>, Vec<String>) {
     let missing: Vec<&str> = TOOLS.into_iter().filter(|tool| !installed(tool)).collect();
     let (next, ran) = (AtomicUsize::new(0), AtomicUsize::new(0));

@@ -1,15 +1,15 @@
-//! A page of the docs as its fenced blocks.
+//! A page of the docs as a list of fenced blocks.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-/// Marks the place in a page where its reader presses Ctrl-C in every other terminal.
+/// Marks the place where the reader presses Ctrl-C in every other terminal.
 const STOP: &str = "<!-- stop -->";
-/// Opens the first line of a block that is not run; the reason follows.
+/// The first line of a block that is not run; the reason follows.
 const NOT_RUN: &str = "# not run by the tests: ";
 
-/// How commands begin that go on until they are told to end.
+/// The starts of commands that run until they are told to end.
 const GO_ON: [&str; 3] = ["ff server", "ff dev", "ff worker exec"];
 
 /// One page.
@@ -17,13 +17,13 @@ const GO_ON: [&str; 3] = ["ff server", "ff dev", "ff worker exec"];
 pub struct Page {
     /// Relative to the root.
     pub path: PathBuf,
-    /// What happens on it, in order.
+    /// The steps of the page, in order.
     pub steps: Vec<Step>,
-    /// It holds Rust, which the doctests compile.
+    /// Whether it contains Rust, which the doctests compile.
     pub has_rust: bool,
 }
 
-/// Something a page asks its reader to do.
+/// A step for the reader.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Step {
     /// Run these commands.
@@ -32,29 +32,29 @@ pub enum Step {
     Background(Block),
     /// Save this as a file.
     File { name: String, block: Block },
-    /// Python that is shown, but is no program of its own.
+    /// Python that is shown, but is not a program by itself.
     Fragment(Block),
-    /// End what runs in other terminals.
+    /// End the commands in other terminals.
     Stop,
 }
 
-/// The text of a block, where it is, and what it is said to print.
+/// The text of a block, its position, and its expected output.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Block {
     pub line: usize,
     pub text: String,
-    /// The block of output behind it.
+    /// The block of output after it.
     pub output: Option<String>,
 }
 
 impl Block {
-    /// What the comments of a block say its lines print: `# → this`.
+    /// The outputs that the comments of a block expect: `# → this`.
     pub fn remarks(&self) -> Vec<&str> {
         self.text.lines().filter_map(|line| Some(line.split_once("# → ")?.1)).collect()
     }
 }
 
-/// A fenced block as it stands in the page.
+/// A fenced block of the page.
 struct Fenced {
     line: usize,
     language: String,
@@ -73,7 +73,7 @@ impl Page {
     fn parse(path: PathBuf, text: &str) -> Result<Self> {
         let mut page = Self { path, steps: Vec::new(), has_rust: false };
         let mut lines = text.lines().enumerate().map(|(at, line)| (at + 1, line));
-        // Output belongs to the block right before it.
+        // Output belongs to the block directly before it.
         let mut printed = false;
         while let Some((at, line)) = lines.next() {
             if line.trim() == STOP {
@@ -102,7 +102,7 @@ impl Page {
         Ok(page)
     }
 
-    /// Adds a block; true when the next one may be its output.
+    /// Adds a block. Returns true if the next one may be its output.
     fn take(&mut self, fenced: Fenced, printed: bool) -> Result<bool> {
         let Fenced { line, language, word, text } = fenced;
         let block = Block { line, text, output: None };
@@ -142,12 +142,12 @@ impl Page {
         Ok(matches!(language.as_str(), "sh"))
     }
 
-    /// True when there is something to do on it.
+    /// True if the page has steps.
     pub fn runs(&self) -> bool {
         self.steps.iter().any(|step| *step != Step::Stop)
     }
 
-    /// Every text a reader copies from it.
+    /// Every text that a reader copies from it.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
         self.steps.iter().filter_map(|step| match step {
             Step::Run(block) | Step::Background(block) | Step::Fragment(block) | Step::File { block, .. } => {
@@ -158,7 +158,7 @@ impl Page {
     }
 }
 
-/// Commands behind `$`, each with the output below it; what serves or works goes on in a terminal of its own.
+/// Commands after `$`, each with the output below it. Servers and workers keep running in a separate terminal.
 fn transcript(block: &Block) -> Result<Vec<Step>> {
     let mut steps = Vec::new();
     for (at, line) in block.text.lines().enumerate() {

@@ -1,4 +1,4 @@
-//! Runs one page as its reader would: its commands in one shell, servers and workers in other terminals.
+//! Runs one page as its reader would: commands in one shell, servers and workers in other terminals.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -14,25 +14,26 @@ use tempfile::TempDir;
 use super::compare;
 use super::page::{Block, Page, Step};
 
-/// The longest a page may take.
+/// The maximum duration of a page.
 const LIMIT: Duration = Duration::from_secs(120);
-/// How long processes that were told to end may take.
+/// How long processes may take to end after they were told to.
 const LEAVE: Duration = Duration::from_secs(15);
 /// The ports of the servers of pages.
 const FIRST_PORT: u32 = 21_000;
 const PORTS: u32 = 10_000;
-/// How many lines of output a problem shows.
+/// The maximum number of output lines that a problem shows.
 const SHOWN_MAX: usize = 40;
-/// Where a reader's servers listen, and the reader's Valkey.
+/// The addresses of a reader's server and Valkey.
 const SERVER: &str = "127.0.0.1:7433";
 const SECOND_SERVER: &str = "127.0.0.1:7434";
 const VALKEY: &str = "127.0.0.1:6379";
-/// Where a reader's state is.
+/// The directory of a reader's state.
 const STATE: &str = "~/.local/state";
-/// What a reader of the sources types in place of `ff`.
+/// What a reader types in place of `ff` in the source tree.
 const FROM_SOURCE: &str = "cargo run --release -- ";
 
-/// What stands before the blocks of a page. Output goes to a file per block; what runs in the background is ended by its id.
+/// The text before the blocks of a page. Each block's output goes to a file, and background commands are ended by their
+/// pid.
 const PRELUDE: &str = r#"set -eEuo pipefail
 trap 'printf %s "$BASH_COMMAND" > "$FF_PAGE/failed"' ERR
 trap 'for pid in "${__pids[@]}"; do kill -TERM "$pid" 2>/dev/null || true; done; wait' EXIT
@@ -64,7 +65,7 @@ __stop() { # ends what runs in the background, the latest first
 pub struct Stage {
     /// The root of the workspace.
     pub root: PathBuf,
-    /// Where `ff` is, and the Python with the packages of the client.
+    /// The directories of `ff`, and of the Python with the client's packages.
     pub binaries: Vec<PathBuf>,
 }
 
@@ -72,18 +73,18 @@ pub struct Stage {
 struct Session<'a> {
     stage: &'a Stage,
     page: &'a Page,
-    /// Where the reader's shell is.
+    /// The directory of the reader's shell.
     directory: TempDir,
     /// Scripts and output.
     aside: TempDir,
-    /// What the reader has, and what stands for it here.
+    /// The reader's texts, and their replacements here.
     stand_ins: Vec<(&'static str, String)>,
     servers: [String; 2],
     _valkey: Option<TestServer>,
 }
 
 impl Stage {
-    /// Runs a page; the problems it found, none when everything is as the page says.
+    /// Runs a page. Returns the problems; none if everything is as the page shows.
     pub fn run(&self, page: &Page) -> Result<Vec<String>> {
         let mut session = Session::start(self, page)?;
         session.write_script()?;
@@ -92,11 +93,11 @@ impl Stage {
     }
 }
 
-/// An address nobody uses, nor is given to a client before the page's server takes it: those get ports from 32768 on.
+/// An unused address below 32768, so that no client gets its port before the page's server takes it.
 fn free_address() -> Result<String> {
     static TRIED: AtomicU32 = AtomicU32::new(0);
     for _ in 0..PORTS {
-        // Another run begins elsewhere.
+        // A parallel run starts at another offset.
         let offset = std::process::id().wrapping_mul(97).wrapping_add(TRIED.fetch_add(1, Ordering::Relaxed)) % PORTS;
         let address = format!("127.0.0.1:{}", FIRST_PORT + offset);
         if std::net::TcpListener::bind(&address).is_ok() {
@@ -131,7 +132,7 @@ impl<'a> Session<'a> {
         self.stand_ins.iter().fold(text, |text, (theirs, ours)| text.replace(theirs, ours))
     }
 
-    /// What was printed, with the reader's addresses.
+    /// The output with the reader's addresses.
     fn theirs(&self, text: &str) -> String {
         self.stand_ins.iter().fold(text.to_owned(), |text, (theirs, ours)| text.replace(ours, theirs))
     }
@@ -176,7 +177,7 @@ impl<'a> Session<'a> {
         fs::write(self.place("script"), script).context("cannot write the script of a page")
     }
 
-    /// Runs the script; true when it ended well.
+    /// Runs the script. Returns true if it succeeded.
     fn play(&mut self) -> Result<bool> {
         let path = std::env::join_paths(
             (self.stage.binaries.iter().cloned())
@@ -198,7 +199,7 @@ impl<'a> Session<'a> {
             .env("PYTHONUNBUFFERED", "1")
             .env("PYTHONDONTWRITEBYTECODE", "1")
             .env("NO_COLOR", "1")
-            // What is logged depends on the machine: an older Valkey is warned about.
+            // The log depends on the machine; an older Valkey causes a warning, for example.
             .env("FF_LOG", "error")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -206,7 +207,7 @@ impl<'a> Session<'a> {
             .context("cannot run bash")?;
         let ended = waited(&mut shell, LIMIT)?;
         if ended != Some(true) {
-            // What a page that failed or hangs has left behind; that ends what waits for it.
+            // Ends what a failed or hanging page has left behind, and so everything that waits for it.
             self.end_background();
         }
         if ended.is_none() {
@@ -221,12 +222,12 @@ impl<'a> Session<'a> {
 
     fn end_background(&self) {
         for pid in fs::read_to_string(self.place("pids")).unwrap_or_default().lines() {
-            // Gone already is fine.
+            // It may have ended already.
             let _ = Command::new("kill").args(["-KILL", pid]).stderr(Stdio::null()).status();
         }
     }
 
-    /// Compares what was printed with what the page shows.
+    /// Compares the output with the page.
     fn judge(&self, ended_well: bool) -> Result<Vec<String>> {
         let mut problems = Vec::new();
         let name = self.page.path.display();
@@ -269,31 +270,31 @@ impl<'a> Session<'a> {
         Ok(problems)
     }
 
-    /// What a block printed, as its reader would see it.
+    /// The output of a block, as its reader would see it.
     fn printed(&self, number: usize) -> String {
         self.theirs(&fs::read_to_string(self.place(&format!("out-{number}"))).unwrap_or_default())
     }
 }
 
-/// The first difference between what a block shows and what was printed.
+/// The first difference between the expected and the printed output of a block.
 fn differs(block: &Block, printed: &str, whole: bool) -> Result<(), String> {
     match &block.output {
         Some(shown) if whole => compare::same(shown, printed)?,
-        // A server says other things too.
+        // A server prints other lines too.
         Some(shown) => compare::in_order(shown.lines().filter(|line| !line.trim().is_empty()), printed)?,
         None => {}
     }
     compare::in_order(block.remarks(), printed)
 }
 
-/// The end of a text, set apart.
+/// The end of a text, indented.
 fn indented(text: &str) -> String {
     let lines: Vec<&str> = text.trim_end().lines().collect();
     let end = lines.len().saturating_sub(SHOWN_MAX);
     lines[end..].iter().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")
 }
 
-/// Waits for a process; nothing when it takes too long, else whether it ended well.
+/// Waits for a process. Returns whether it succeeded; `None` if it takes too long.
 fn waited(process: &mut Child, limit: Duration) -> Result<Option<bool>> {
     let began = Instant::now();
     while began.elapsed() < limit {

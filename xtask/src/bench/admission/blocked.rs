@@ -1,4 +1,5 @@
-//! Many executions that wait for one budget: what it costs to refuse them, to leave them waiting, and to resume them all.
+//! Many executions that wait for one budget: the cost of refusing them, of keeping them waiting, and of resuming them
+//! all.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,7 +19,7 @@ const SUBMIT: usize = 1_000;
 const SLOTS: u16 = 512;
 const OVER: Duration = Duration::from_secs(300);
 
-/// What one step of it took.
+/// The cost of one step.
 pub struct Step {
     pub name: &'static str,
     pub calls: usize,
@@ -26,13 +27,13 @@ pub struct Step {
     pub seconds: Option<f64>,
 }
 
-/// What all of it took.
+/// The cost of all steps.
 pub struct Blocked {
     pub executions: usize,
     pub steps: Vec<Step>,
 }
 
-/// Executions that wait for a budget, and that could start.
+/// The numbers of executions that wait for a budget and of those that could start.
 async fn standing(world: &World) -> Result<(usize, usize)> {
     let (mut blocked, mut eligible) = (0, 0);
     for counts in world.operations().stats().await? {
@@ -57,7 +58,7 @@ async fn until(world: &World, wanted: (usize, usize)) -> Result<()> {
     }
 }
 
-/// Counts calls from a moment on.
+/// Counts calls from a certain moment on.
 struct Since<'a> {
     world: &'a World,
     calls: BTreeMap<&'static str, usize>,
@@ -79,7 +80,7 @@ impl<'a> Since<'a> {
     }
 }
 
-/// Blocks so many, lets them wait, raises the limit, and runs them.
+/// Blocks this many executions, lets them wait, raises the limit, and runs them.
 pub async fn measure(setting: Setting, folder: &Path, count: usize) -> Result<Blocked> {
     let world = World::open(setting, folder).await?;
     let (operations, partitions) = (world.operations(), usize::from(world.store.partitions()));
@@ -118,7 +119,7 @@ pub async fn measure(setting: Setting, folder: &Path, count: usize) -> Result<Bl
     for route in operations.client().execution_routes() {
         unblock::sweep_once(operations, route).await?;
     }
-    // The engine's own cycles may come in between.
+    // The engine's own cycles may add calls.
     let most = partitions + 2 + since.began.elapsed().as_secs() as usize;
     let cycles = "a cycle over each partition: budget reads";
     steps.push(Step {

@@ -1,4 +1,4 @@
-//! What admission costs: the same work with nothing attached, with quotas and with budgets, side by side in one run.
+//! The cost of admission: the same work with nothing attached, with quotas and with budgets, in one run.
 
 mod blocked;
 mod report;
@@ -17,15 +17,14 @@ use super::waits::world::World;
 use report::Report;
 use runs::Attached;
 
-/// A bench that takes longer than this hangs.
+/// A bench that takes longer than this has hung.
 const LIMIT: Duration = Duration::from_secs(1_200);
 
-/// How much is measured.
+/// The size of the run.
 struct Scale {
     rounds: usize,
-    /// Executions that are drained, and as many that are submitted while workers run.
+    /// Number of executions that are drained, and of those submitted while workers run.
     tasks: usize,
-    /// Executions blocked on one budget.
     blocked: usize,
 }
 

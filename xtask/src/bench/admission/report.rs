@@ -1,4 +1,4 @@
-//! The figures of admission as a page for people and as JSON for programs.
+//! The figures of admission as a Markdown page and as JSON.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,7 +16,7 @@ struct Figure {
     attached: Attached,
     drained: Sample,
     end_to_end: Sample,
-    /// Both rates as a share of those with nothing attached, round by round.
+    /// Both rates as a share of the rates with nothing attached, round by round.
     drained_share: Sample,
     end_to_end_share: Sample,
     cpu_here: Sample,
@@ -27,7 +27,7 @@ struct Figure {
     functions: BTreeMap<&'static str, f64>,
 }
 
-/// Everything the bench found.
+/// All results of the bench.
 pub struct Report {
     pub head: Head,
     pub blocked: Vec<(&'static str, Blocked)>,
@@ -40,7 +40,7 @@ impl Report {
         Report { head, blocked: Vec::new(), tasks, figures: Vec::new() }
     }
 
-    /// Notes a round's figures; those with nothing attached come first in it.
+    /// Adds a round's figures. Within a round, those with nothing attached come first.
     pub fn note(&mut self, store: &'static str, attached: Attached, found: Figures) {
         let place = |figures: &[Figure], attached| {
             figures.iter().position(|figure| (figure.store, figure.attached) == (store, attached))
@@ -78,7 +78,7 @@ impl Report {
         figure.functions = found.calls;
     }
 
-    /// The page.
+    /// The Markdown page.
     pub fn markdown(&self) -> String {
         let mut page = String::new();
         let what = format!("{INPUT_BYTES}-byte input, 4 workers of 32 slots that answer at once, default settings");

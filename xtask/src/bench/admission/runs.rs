@@ -1,4 +1,4 @@
-//! The work that is measured: no-ops with something attached, submitted and run by a few workers.
+//! The measured work: no-ops with something attached, submitted and run by a few workers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,14 +23,14 @@ use super::super::waits::world::{World, claim_many};
 
 const SUBMITTERS: usize = 64;
 const WORKERS: usize = 4;
-/// Tasks a worker asks for at once.
+/// Number of tasks that a worker runs at once.
 const SLOTS: u16 = 32;
-/// The slots of the quota that is in the way: a quarter of what the workers would take.
+/// The slots of the limiting quota: a quarter of what the workers could run.
 const NARROW: i64 = 32;
 const WARM_UP: usize = 200;
 const OVER: Duration = Duration::from_secs(120);
 
-/// What each execution names.
+/// What each execution has attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attached {
     Nothing,
@@ -62,16 +62,16 @@ impl Attached {
         }
     }
 
-    /// The share of the plain rate that it must keep.
+    /// The minimum share of the plain rate.
     pub fn share_min(self) -> Option<f64> {
         matches!(self, Attached::Concurrency | Attached::Rate | Attached::Budget).then_some(0.7)
     }
 }
 
-/// What one run found.
+/// The results of one run.
 #[derive(Clone, Debug)]
 pub struct Figures {
-    /// Executions per second until a waiting queue was done and everything held was given back.
+    /// Executions per second until a waiting queue was done and all holds were given back.
     pub drained: f64,
     /// The same while they were submitted.
     pub end_to_end: f64,
@@ -83,7 +83,7 @@ pub struct Figures {
     pub calls: BTreeMap<&'static str, f64>,
 }
 
-/// What the executions of one run refer to.
+/// The quotas and budgets of one run.
 struct Names {
     quotas: Vec<QuotaPolicyId>,
     budgets: Vec<BudgetId>,
@@ -96,7 +96,7 @@ async fn quota(world: &World, concurrency: Option<i64>, rate: Option<QuotaRate>)
     Ok(id)
 }
 
-/// A budget that nothing here reaches the end of.
+/// A budget whose limit is never reached here.
 pub async fn budget(world: &World, hard: i64) -> Result<BudgetId> {
     let new = NewBudget {
         budget_id: BudgetId::mint(),
@@ -112,7 +112,7 @@ pub async fn budget(world: &World, hard: i64) -> Result<BudgetId> {
     Ok(world.operations().create_budget(new, "bench").await?.0.budget_id)
 }
 
-/// A claim on a budget.
+/// A reference to a budget, with an estimate.
 pub fn estimate(id: BudgetId) -> BudgetRef {
     BudgetRef { budget_id: *id.as_uuid(), estimate: Some(BTreeMap::from([("tokens".to_owned(), 10)])) }
 }
@@ -143,7 +143,7 @@ impl Names {
         new
     }
 
-    /// Everything that was held is given back.
+    /// Waits until all holds were given back.
     async fn settled(&self, world: &World) -> Result<()> {
         let until = Instant::now() + OVER;
         for id in &self.quotas {
@@ -172,7 +172,7 @@ async fn submit(world: &World, names: &Arc<Names>, count: usize) -> Result<()> {
     Ok(())
 }
 
-/// Workers that complete whatever they get at once.
+/// Workers that complete every task at once.
 struct Crew {
     stop: CancellationToken,
     done: Arc<AtomicUsize>,
@@ -206,7 +206,7 @@ impl Crew {
         Crew { stop, done, tasks }
     }
 
-    /// Waits until so much is done, and lets the workers go.
+    /// Waits until this many are done, and stops the workers.
     async fn finish(self, count: usize) -> Result<()> {
         let until = Instant::now() + OVER;
         while self.done.load(Ordering::SeqCst) < count {
@@ -223,7 +223,7 @@ impl Crew {
     }
 }
 
-/// Brings every code path and partition up.
+/// Warms up every code path and partition.
 pub async fn warm_up(world: &World) -> Result<()> {
     for attached in [Attached::Nothing, Attached::QuotaAndBudget] {
         run(world, attached, WARM_UP).await?;
@@ -246,7 +246,7 @@ fn cpu(world: &World) -> Result<(f64, f64)> {
     Ok((machine::cpu_seconds(std::process::id())?, server.unwrap_or_default()))
 }
 
-/// First a queue that waits, then the same while it is submitted.
+/// First drains a waiting queue, then runs the same work while it is submitted.
 pub async fn measure(world: &World, attached: Attached, count: usize) -> Result<Figures> {
     let names = Arc::new(Names::make(world, attached).await?);
     submit(world, &names, count).await?;

@@ -15,19 +15,19 @@ use super::store::Setting;
 use super::waits::world::World;
 use report::Report;
 
-/// A bench that takes longer than this hangs.
+/// A bench that takes longer than this has hung.
 const LIMIT: Duration = Duration::from_secs(900);
 
-/// How much is measured.
+/// The size of the run.
 struct Scale {
     rounds: usize,
-    /// Chains of ten steps, one after the other.
+    /// Number of chains of ten steps, run one after the other.
     chains: usize,
-    /// Fan-outs of a hundred, one after the other.
+    /// Number of fan-outs of a hundred, run one after the other.
     fans: usize,
-    /// Fan-outs of a thousand.
+    /// Number of fan-outs of a thousand.
     wide_fans: usize,
-    /// Flows of a thousand that are cancelled.
+    /// Number of cancelled flows of a thousand.
     cancels: usize,
 }
 

@@ -1,4 +1,4 @@
-//! The figures of flows as a page for people and as JSON for programs.
+//! The figures of flows as a Markdown page and as JSON.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::super::load::Timed;
 use super::super::page::{Head, Table, percent, sample, verdict};
 use super::super::sample::Sample;
 
-/// What was measured, with the promise that half of the runs must keep.
+/// The measured step, with the time that half of the runs must stay within.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     Chain,
@@ -50,11 +50,11 @@ struct Figure {
     worst_ms: Sample,
 }
 
-/// Everything the bench found.
+/// All results of the bench.
 pub struct Report {
     pub head: Head,
     figures: Vec<Figure>,
-    /// Store, width of a fan-out, and commands for each member of it.
+    /// Store, width of a fan-out, and commands per member.
     costs: Vec<(&'static str, usize, Sample)>,
 }
 
@@ -63,7 +63,7 @@ impl Report {
         Report { head, figures: Vec::new(), costs: Vec::new() }
     }
 
-    /// Notes how long each run of a step took.
+    /// Adds the time of each run of a step.
     pub fn note(&mut self, store: &'static str, step: Step, mut each: Vec<Duration>) {
         each.sort_unstable();
         let timed = Timed { count: each.len(), wall: each.iter().sum(), each };
@@ -76,7 +76,7 @@ impl Report {
         self.figures[index].worst_ms.add(timed.quantile(1.0).as_secs_f64() * 1e3);
     }
 
-    /// Notes how many commands the store ran for each member of a fan-out.
+    /// Adds the number of store commands per member of a fan-out.
     pub fn note_cost(&mut self, store: &'static str, width: usize, per_member: f64) {
         match self.costs.iter_mut().find(|(name, of, _)| (*name, *of) == (store, width)) {
             Some((_, _, sample)) => sample.add(per_member),
@@ -88,7 +88,7 @@ impl Report {
         }
     }
 
-    /// The page.
+    /// The Markdown page.
     pub fn markdown(&self) -> String {
         let mut page = String::new();
         let what = "one flow at a time, one worker with 64 slots that answers at once, default settings";

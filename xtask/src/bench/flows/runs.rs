@@ -1,4 +1,4 @@
-//! The flows that are measured, and the worker that runs them.
+//! The measured flows, and the worker that runs them.
 
 use std::time::{Duration, Instant};
 
@@ -17,11 +17,11 @@ const STEPS: usize = 10;
 pub const FAN: usize = 100;
 pub const WIDE_FAN: usize = 1_000;
 const WARM_UP: usize = 3;
-/// Tasks the worker asks for at once.
+/// Number of tasks that the worker runs at once.
 const SLOTS: u16 = 64;
 const OVER: Duration = Duration::from_secs(60);
 
-/// A worker that completes whatever it gets at once, until it is told to stop.
+/// A worker that completes every task at once, until it is stopped.
 struct Worker {
     stop: CancellationToken,
     task: tokio::task::JoinHandle<Result<usize>>,
@@ -84,7 +84,7 @@ fn fan(width: usize) -> NewFlow {
     flow
 }
 
-/// A flow of members that wait for one that nobody runs.
+/// A flow of members that wait for one that never runs.
 fn pending(width: usize) -> NewFlow {
     let mut flow = flow();
     flow.fields.default_lane = Some("nobody".to_owned());
@@ -118,7 +118,7 @@ pub async fn chains(world: &World, count: usize, report: &mut Report) -> Result<
     Ok(())
 }
 
-/// Fan-outs with a join, one at a time; what the store did for each member.
+/// Fan-outs with a join, one at a time, with the store commands per member.
 pub async fn fans(world: &World, width: usize, count: usize, report: &mut Report) -> Result<()> {
     let worker = Worker::start(world);
     let (mut submits, mut runs) = (Vec::new(), Vec::new());
@@ -139,12 +139,12 @@ pub async fn fans(world: &World, width: usize, count: usize, report: &mut Report
     Ok(())
 }
 
-/// Cancels of a thousand members that have not run: until none can be claimed, and until all are cancelled.
+/// Cancels flows of a thousand members that have not run: until none can be claimed, and until all are cancelled.
 pub async fn cancels(world: &World, count: usize, report: &mut Report) -> Result<()> {
     let (mut final_for_claims, mut all) = (Vec::new(), Vec::new());
     for n in 0..count + 1 {
         let id = world.operations().submit_flow(pending(WIDE_FAN)).await?.flow.flow_id;
-        // Sealing owes a walk; it is not part of the cancel.
+        // Sealing owes a walk, which is not part of the cancel.
         while world.operations().flow(id).await?.walk.is_some() {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }

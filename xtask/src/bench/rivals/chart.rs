@@ -1,4 +1,4 @@
-//! The ratios as a bar chart: plain SVG that is read in light and in dark.
+//! The ratios as a bar chart: plain SVG, readable in light and dark mode.
 
 use std::fmt::Write as _;
 
@@ -7,15 +7,15 @@ use super::report::Report;
 use super::systems::System;
 
 const WIDTH: f64 = 760.0;
-/// Where bars begin; names stand before.
+/// Where bars begin; names are to their left.
 const LEFT: f64 = 270.0;
-/// Room for the number behind the longest bar.
+/// Space for the number after the longest bar.
 const RIGHT: f64 = 60.0;
 const BAR: f64 = 11.0;
 const GAP: f64 = 12.0;
 const TOP: f64 = 56.0;
 
-/// Bars of one system; the colours have enough contrast on white and on black.
+/// The colour of a system's bars. Each has enough contrast on white and on black.
 fn colour(system: System) -> &'static str {
     match system {
         System::Direct => "#3b82f6",
@@ -101,7 +101,7 @@ fn draw(systems: &[System], groups: &[Group]) -> String {
     svg
 }
 
-/// The chart in words.
+/// The chart as text.
 fn described(groups: &[Group]) -> String {
     let mut text = "How many times better than its rival; above 1 FlowFabric is better.".to_owned();
     for group in groups {

@@ -1,4 +1,5 @@
-//! Our own driver: submits from this process, works in another, and prints one JSON line per figure.
+//! FlowFabric's own driver: submits from this process, runs a worker in another one, and prints one JSON line per
+//! figure.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -16,9 +17,9 @@ use super::super::machine;
 use super::process::{Lines, Process};
 use super::worker::{self, LANE, NAMESPACE, NOOP, SIGNAL, WAIT};
 
-/// What takes longer than this never ends.
+/// Anything that takes longer than this has hung.
 const LIMIT: Duration = Duration::from_secs(120);
-/// From the waitpoint to its signal: by then the execution is suspended.
+/// Time between the waitpoint and its signal; by then the execution is suspended.
 const BEFORE_SIGNAL: Duration = Duration::from_millis(20);
 
 /// 256 bytes of JSON.
@@ -101,7 +102,7 @@ impl Worker {
     }
 }
 
-/// What the driver works with.
+/// The driver's connections and settings.
 struct Driver {
     admin: FlowFabricAdminClient,
     submitters: usize,
@@ -128,7 +129,7 @@ impl Driver {
         Ok(usize::try_from(count)?)
     }
 
-    /// Submits no-ops, as many at once as there are submitters; how long it took.
+    /// Submits no-ops with all submitters at once. Returns the duration.
     async fn submit(&self, count: usize) -> Result<Duration> {
         let admin = self.admin.clone();
         let work = move |_, ()| {
@@ -143,7 +144,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Waits until the worker has run what it counts, and the results are stored.
+    /// Waits until the worker has run the counted handlers and their results are stored.
     async fn reached(&self, worker: &Worker) -> Result<()> {
         let ids = worker.hear("reached")?;
         let ids = ids.split(' ').map(|id| id.parse().context("the worker names no execution"));
@@ -152,7 +153,7 @@ impl Driver {
         Ok(())
     }
 
-    /// One after the other; the first tenth is warm-up.
+    /// Runs flows one after the other. The first tenth is warm-up.
     async fn flows(&self, count: usize, flow: fn() -> FlowSpec) -> Result<Timed> {
         self.flows_at_once(1, count.div_ceil(10), flow).await?;
         self.flows_at_once(1, count, flow).await
@@ -184,7 +185,8 @@ impl Driver {
         Ok(drive(1, vec![(); count], work).await?.0)
     }
 
-    /// Suspends one execution and signals it: the time from the submission to its token, and from the signal to its result.
+    /// Suspends one execution and signals it. Returns the time from the submission to its token, and from the signal to
+    /// its result.
     async fn wait(&self, worker: &Worker) -> Result<(Duration, Duration)> {
         let began = Instant::now();
         let id = self.admin.submit(new_execution(WAIT)).await?;
@@ -214,9 +216,9 @@ impl Driver {
     }
 }
 
-/// Measures everything, in the order of the other drivers.
+/// Measures everything, in the same order as the other drivers.
 pub async fn run(spec: &Value) -> Result<()> {
-    // The bench holds the other end: without it nobody reads the figures.
+    // The bench holds the other end. When it closes, no process reads the figures any more.
     std::thread::spawn(|| {
         let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
         std::process::exit(1)

@@ -1,6 +1,6 @@
-//! The figures that every driver emits, by name.
+//! The figures of every driver, by name.
 
-/// Which way a figure improves.
+/// The direction in which a figure improves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
     /// A rate.
@@ -9,11 +9,11 @@ pub enum Better {
     Lower,
 }
 
-/// A figure that systems are compared by.
+/// A figure for the comparison of systems.
 pub struct Figure {
-    /// What drivers call it.
+    /// The name in the drivers' output.
     pub name: &'static str,
-    /// What a reader calls it.
+    /// The name for readers.
     pub title: &'static str,
     pub better: Better,
     /// Whether README.md and the chart show it.

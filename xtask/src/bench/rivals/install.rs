@@ -1,4 +1,4 @@
-//! The rivals' packages: drivers are copied to `target/rivals` and what they need is installed there from npm.
+//! The rivals' packages. Drivers are copied to `target/rivals`, and npm installs their packages there.
 
 use std::fs;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! FlowFabric beside BullMQ and Restate: the same workloads on one machine in one run, and the ratios between them.
 //!
-//! Systems run one after the other in every round, so that noise of the machine meets all of them.
+//! Systems run one after the other in every round, so that noise of the machine affects all of them.
 
 mod chart;
 mod driver;
@@ -25,23 +25,23 @@ use super::machine::Others;
 use super::page::{self, Head};
 use super::{RivalsOptions, RivalsPart};
 
-/// How much is measured.
+/// The size of the run.
 struct Scale {
     rounds: usize,
-    /// No-ops before the first figure.
+    /// Number of no-ops before the first figure.
     warm_up: usize,
-    /// No-ops that are drained, and as many that are submitted while the worker runs.
+    /// Number of no-ops that are drained, and of those submitted while the worker runs.
     tasks: usize,
-    /// No-ops one at a time.
+    /// Number of no-ops run one at a time.
     idle: usize,
-    /// Chains one at a time.
+    /// Number of chains run one at a time.
     chains: usize,
-    /// Chains, as many at once as there are submitters.
+    /// Number of chains run with all submitters at once.
     chains_at_once: usize,
     signals: usize,
-    /// Fan-outs one at a time.
+    /// Number of fan-outs run one at a time.
     fans: usize,
-    /// Fan-outs, as many at once as there are submitters.
+    /// Number of fan-outs run with all submitters at once.
     groups: usize,
 }
 
@@ -70,7 +70,7 @@ const QUICK: Scale = Scale {
 };
 
 impl Scale {
-    /// What drivers are told.
+    /// The sizes for the drivers.
     fn json(&self) -> Value {
         let Scale { rounds: _, warm_up, tasks, idle, chains, chains_at_once, signals, fans, groups } = self;
         json!({
@@ -115,7 +115,7 @@ pub fn run(root: &Path, options: &RivalsOptions) -> Result<()> {
     Ok(())
 }
 
-/// Builds `ff` and installs the rivals that take part.
+/// Builds `ff` and installs the selected rivals.
 fn prepare(root: &Path, systems: &[System]) -> Result<()> {
     if systems.iter().any(|system| system.rival().is_some()) {
         let built = crate::cargo::cargo(root).args(["build", "--quiet", "--release", "--package", "ff-cli"]).status();
@@ -126,7 +126,7 @@ fn prepare(root: &Path, systems: &[System]) -> Result<()> {
     install::install(root, &rivals)
 }
 
-/// What of the rivals is measured, as a reader names it.
+/// The measured versions of the rivals, for readers.
 fn versions(root: &Path, systems: &[System]) -> Result<Vec<String>> {
     let mut versions = Vec::new();
     if systems.contains(&System::BullMq) {
@@ -138,7 +138,7 @@ fn versions(root: &Path, systems: &[System]) -> Result<Vec<String>> {
     Ok(versions)
 }
 
-/// A process of this bench: our driver or its worker.
+/// A process of this bench: FlowFabric's driver or its worker.
 pub fn run_part(part: &RivalsPart, driver: bool) -> Result<()> {
     let spec: Value = serde_json::from_str(&part.spec).context("the settings are no JSON")?;
     let runtime =

@@ -1,4 +1,5 @@
-//! Processes that the bench starts: each ends with its value, and its output is read line by line up to a deadline.
+//! Processes that the bench starts. Each ends when its value is dropped, and its output is read line by line up to a
+//! deadline.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -10,11 +11,11 @@ use anyhow::{Context, Result, bail};
 /// How long a process may take to end after it was told to.
 const END_LIMIT: Duration = Duration::from_secs(10);
 
-/// A process of ours; it is killed and reaped when the value goes.
+/// A process of the bench. It is killed and reaped when this value is dropped.
 pub struct Process {
     name: String,
     child: Child,
-    /// Processes that read their input end when this goes, also when the bench itself is killed.
+    /// Processes that read their input end when this is dropped, even if the bench itself is killed.
     input: Option<ChildStdin>,
 }
 
@@ -58,7 +59,7 @@ impl Process {
         }
     }
 
-    /// Asks it to end, as a service manager does, and waits for it.
+    /// Asks it to end with SIGTERM, and waits for it.
     pub fn end(mut self) -> Result<()> {
         let asked = Command::new("kill").args(["-TERM", &self.pid().to_string()]).status();
         anyhow::ensure!(asked.context("cannot run kill")?.success(), "{} cannot be asked to end", self.name);
@@ -104,7 +105,7 @@ impl Lines {
     }
 }
 
-/// A loopback port that was free a moment ago.
+/// A loopback port that was unused a moment ago.
 pub fn free_port() -> Result<u16> {
     let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).context("no free port")?;
     Ok(listener.local_addr()?.port())

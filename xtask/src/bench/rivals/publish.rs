@@ -1,4 +1,4 @@
-//! Puts a run into docs/benchmarks.md, README.md and docs/images/rivals.svg.
+//! Writes a run into docs/benchmarks.md, README.md and docs/images/rivals.svg.
 
 use std::fs;
 use std::path::Path;
@@ -10,20 +10,20 @@ use super::chart;
 use super::figures::FIGURES;
 use super::report::Report;
 
-/// A run during which others took more of the CPU than this is not published.
+/// A run is not published if other programs took more of the CPU than this.
 const OTHERS_MAX: f64 = 0.1;
-/// What README.md has around the table.
+/// The lines around the table in README.md.
 const BEGIN: &str = "<!-- Written by `cargo xtask bench rivals --publish`. -->";
 const END: &str = "<!-- Written up to here. -->";
-/// What somebody reads who does not see the chart.
+/// The alternative text of the chart.
 const ALT: &str = "How much better FlowFabric is than BullMQ and Restate; the table has the figures";
-/// What README.md says above the chart.
+/// The text above the chart in README.md.
 const INTRODUCTION: &str = "Beside BullMQ and Restate, measured in one run by `cargo xtask bench rivals`. Above 1 × FlowFabric is better: \
                             more per second, or less time or CPU.";
 
 pub fn publish(root: &Path, report: &Report) -> Result<()> {
     let others = report.others();
-    // A share that is not known is too much as well.
+    // An unknown share counts as too much.
     anyhow::ensure!(
         others <= OTHERS_MAX,
         "not published: processes outside the run took {} of the CPU, {} is the most",
@@ -48,7 +48,7 @@ pub fn publish(root: &Path, report: &Report) -> Result<()> {
     Ok(())
 }
 
-/// The page with this between its two lines.
+/// The page with this text between its two lines.
 fn replaced(page: &str, table: &str) -> Option<String> {
     let (before, rest) = page.split_once(BEGIN)?;
     let (_, after) = rest.split_once(END)?;

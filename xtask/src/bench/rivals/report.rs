@@ -1,4 +1,4 @@
-//! What a run found: medians and spreads of every system, and ratios between ours and their rivals.
+//! The results of a run: medians and spreads of every system, and the ratios to the rivals.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -34,12 +34,12 @@ impl Report {
         self.runs.entry(system).or_default().push(figures);
     }
 
-    /// The run has ended. Every process has been waited for, so its time counts as the run's.
+    /// Records the end of the run. Every process has been waited for, so its CPU time counts for the run.
     pub fn ended(&mut self, took: Duration, others: &Others, stolen: f64) -> Result<()> {
         self.head.ended(took, others)?;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         self.stolen = stolen / (took.as_secs_f64() * cores as f64);
-        // `Others` counts stolen time as somebody else's.
+        // `Others` counts stolen time as other programs' time.
         self.others = (others.share()? - self.stolen).max(0.0);
         Ok(())
     }
@@ -49,7 +49,7 @@ impl Report {
         self.others
     }
 
-    /// Our systems whose rival was measured too.
+    /// FlowFabric's systems whose rival was measured too.
     pub fn compared(&self) -> Vec<System> {
         let measured = |system: System| self.runs.contains_key(&system);
         System::ALL.into_iter().filter(|ours| measured(*ours) && ours.rival().is_some_and(measured)).collect()
@@ -63,12 +63,13 @@ impl Report {
         Some(sample)
     }
 
-    /// How much better ours is than its rival, round by round.
+    /// How much better FlowFabric's system is than its rival, round by round.
     pub fn ratio(&self, ours: System, figure: &Figure) -> Option<Sample> {
         let (ours, theirs) = (self.sample(ours, figure)?, self.sample(ours.rival()?, figure)?);
         let mut ratios = Sample::default();
         for (ours, theirs) in ours.runs().iter().zip(theirs.runs()) {
-            // CPU time is counted in hundredths of a second: a process that did little has none, and nothing divides by it.
+            // CPU time is counted in hundredths of a second. A process that did little may have none, and a division by
+            // 0 must not happen.
             if *ours <= 0.0 || *theirs <= 0.0 {
                 return None;
             }
@@ -77,7 +78,7 @@ impl Report {
         Some(ratios)
     }
 
-    /// The ratios as a table; with `spreads` also how far the rounds are apart.
+    /// The ratios as a table; with `spreads`, also the spread of the rounds.
     pub fn ratios(&self, figures: impl Iterator<Item = &'static Figure>, spreads: bool) -> String {
         let systems = self.compared();
         let heads: Vec<String> = systems
@@ -111,7 +112,7 @@ impl Report {
         page
     }
 
-    /// Medians of every system.
+    /// The medians of every system.
     fn figures(&self) -> String {
         let mut head = vec![""];
         for system in self.runs.keys() {
@@ -174,7 +175,7 @@ impl Report {
     }
 }
 
-/// A figure with as many digits as it is good for.
+/// A figure with its significant digits.
 fn figure_text(value: f64) -> String {
     match value {
         value if value >= 100.0 => page::grouped(value),
@@ -183,7 +184,7 @@ fn figure_text(value: f64) -> String {
     }
 }
 
-/// The time that the hypervisor gave to other machines, of all cores since the start.
+/// The time of all cores since boot that the hypervisor gave to other machines.
 pub fn stolen_seconds() -> Result<f64> {
     let text = std::fs::read_to_string("/proc/stat").context("cannot read /proc/stat")?;
     // "cpu" user nice system idle iowait irq softirq steal, in hundredths of a second

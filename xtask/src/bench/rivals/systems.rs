@@ -1,4 +1,4 @@
-//! The systems that are compared. Each run starts a fresh store, then a driver that starts its worker and prints figures.
+//! The compared systems. Each run starts a fresh store, then a driver, which starts its worker and prints figures.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,22 +14,22 @@ use tempfile::TempDir;
 use super::Scale;
 use super::process::{Lines, Process, free_port};
 
-/// Tasks a worker holds at once.
+/// Number of tasks that a worker runs at once.
 const SLOTS: usize = 64;
-/// Submitters at once.
+/// Number of concurrent submitters.
 const SUBMITTERS: usize = 16;
-/// A driver that takes longer than this hangs.
+/// A driver that takes longer than this has hung.
 const RUN_LIMIT: Duration = Duration::from_secs(300);
 const START_LIMIT: Duration = Duration::from_secs(60);
 
 /// The figures of one run, by name.
 pub type Figures = BTreeMap<String, f64>;
 
-/// A system under measurement.
+/// A measured system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum System {
     BullMq,
-    /// Worker and submitter talk to Valkey themselves; `ff server` runs timers.
+    /// Worker and submitter use Valkey directly; `ff server` runs timers.
     Direct,
     HttpValkey,
     Restate,
@@ -37,7 +37,7 @@ pub enum System {
 }
 
 impl System {
-    /// The order of a round: systems that are compared follow each other.
+    /// The order in a round: compared systems follow each other.
     pub const ALL: [System; 5] =
         [System::BullMq, System::Direct, System::HttpValkey, System::Restate, System::HttpEmbedded];
 
@@ -61,7 +61,7 @@ impl System {
         }
     }
 
-    /// The system it is compared with, if it is one of ours.
+    /// The system to compare with, for FlowFabric's own systems.
     pub fn rival(self) -> Option<System> {
         match self {
             System::Direct | System::HttpValkey => Some(System::BullMq),
@@ -84,7 +84,7 @@ impl System {
     }
 }
 
-/// One Valkey for everybody who needs one.
+/// The Valkey of every system that needs one.
 fn everysec() -> Result<TestServer> {
     TestServer::start(ff_testkit::Options { aof: Aof::EverySecond, ..Default::default() })
 }
@@ -100,7 +100,7 @@ impl Scene<'_> {
         tempfile::Builder::new().prefix("rivals-").tempdir_in(self.folder).context("no directory for a store")
     }
 
-    /// What every driver is told, with what only some need.
+    /// The common settings of every driver, with additional ones.
     fn spec(&self, more: Value) -> Value {
         let mut spec = json!({ "slots": SLOTS, "submitters": SUBMITTERS, "scale": self.scale.json() });
         if let (Some(spec), Value::Object(more)) = (spec.as_object_mut(), more) {
@@ -144,7 +144,7 @@ impl Scene<'_> {
         self.node("restate", &spec)
     }
 
-    /// The server's program itself: npm's `restate-server` is a script that would start it as a process of its own.
+    /// The server's program itself: npm's `restate-server` is a script that would start it as a separate process.
     fn restate_server(&self) -> Result<PathBuf> {
         let packages = self.root.join("target/rivals/restate/node_modules/@restatedev");
         let found = fs::read_dir(&packages)?.filter_map(|entry| entry.ok()).find_map(|entry| {
@@ -186,7 +186,7 @@ impl Scene<'_> {
         collect(command)
     }
 
-    /// Our own driver is this program.
+    /// FlowFabric's driver is this program.
     fn ours(&self, spec: &Value, data: &Path) -> Result<Figures> {
         let mut command = Command::new(std::env::current_exe().context("cannot find this program")?);
         command.args(["bench", "rivals-driver"]).arg(spec.to_string()).env("FF_DATA_DIR", data);
@@ -211,7 +211,7 @@ pub fn start_server(root: &Path, store: &str, data: &Path) -> Result<(Process, S
     anyhow::bail!("ff server did not start on {store}")
 }
 
-/// Runs a driver to its end, and takes the figures it prints.
+/// Runs a driver to its end, and returns the figures it prints.
 fn collect(mut command: Command) -> Result<Figures> {
     let deadline = Instant::now() + RUN_LIMIT;
     let mut driver = Process::start("the driver", command.stdout(Stdio::piped()))?;

@@ -1,7 +1,7 @@
-//! The worker process of our own driver: handlers that do nothing, and one that waits for a signal.
+//! The worker process of FlowFabric's driver: handlers that do nothing, and one that waits for a signal.
 //!
-//! It prints `ready`, reads the commands `begin` and `count N`, prints `reached ID…` when `N` handlers have run, and ends with
-//! its input. The ids are those of the last handlers: whoever counts can wait until their results are stored.
+//! It prints `ready`, reads the commands `begin` and `count N`, and prints `reached ID…` when `N` handlers have run. It
+//! ends with its input. The ids are those of the last handlers, so the driver can wait until their results are stored.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, Write};
@@ -21,7 +21,7 @@ pub const NOOP: &str = "noop";
 pub const WAIT: &str = "wait";
 pub const SIGNAL: &str = "go";
 
-/// Settings of a worker: on Valkey where a port is named, else over HTTP.
+/// The settings of a worker: direct on Valkey if a port is given, otherwise over HTTP.
 pub fn config(spec: &Value, instance: &str) -> Result<WorkerConfig> {
     let port = spec["port"].as_u64().map(u16::try_from).transpose().context("no port")?;
     Ok(match port {
@@ -33,11 +33,11 @@ pub fn config(spec: &Value, instance: &str) -> Result<WorkerConfig> {
     })
 }
 
-/// How many handlers have run since counting began.
+/// The number of handlers since counting began.
 struct Count {
     done: usize,
     target: usize,
-    /// The newest, at most as many as run at once.
+    /// The newest ids, at most as many as run at once.
     last: VecDeque<ExecutionId>,
     slots: usize,
 }
@@ -45,7 +45,7 @@ struct Count {
 type Shared = Arc<Mutex<Count>>;
 
 fn say(line: &str) {
-    // A driver that has gone ends this process by its input.
+    // A driver that has gone ends this process through its input.
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 
@@ -104,7 +104,7 @@ pub async fn run(spec: &Value) -> Result<()> {
         stop.cancel();
     });
     say("ready");
-    // Without `begin` the input has ended, and the runtime stops at once.
+    // If the input ended without `begin`, the runtime stops at once.
     let _ = begun.await;
     Ok(runtime.run().await?)
 }

@@ -1,4 +1,4 @@
-//! How soon an idle worker starts what was just submitted.
+//! How soon an idle worker starts newly submitted work.
 
 use std::time::{Duration, Instant};
 
@@ -9,11 +9,11 @@ use super::seen::{Seen, noop};
 use super::world::{Crew, KIND, World, new_execution};
 
 const WARM_UP: usize = 30;
-/// Between two submissions: the worker waits again, and announcements on their way have arrived.
+/// Pause between two submissions: the worker waits again, and earlier announcements have arrived.
 const IDLE: Duration = Duration::from_millis(10);
 const RESULT_LIMIT: Duration = Duration::from_secs(20);
 
-/// From the call of submit to the first line of the handler, sorted.
+/// Times from the call of submit to the first line of the handler, sorted.
 pub async fn measure(world: &World, count: usize) -> Result<Vec<Duration>> {
     let seen = Seen::new();
     let mut crew = Crew::new();

@@ -1,6 +1,6 @@
-//! What a worker gets through the SDK, with the settings a user starts with.
+//! The performance of workers through the SDK with the default settings.
 //!
-//! Every figure is taken once per round on every way to the engine, so that noise of the machine meets all of them.
+//! Every figure is measured once per round on every transport, so that noise of the machine affects all of them.
 
 mod latency;
 mod report;
@@ -22,19 +22,19 @@ use super::machine::Others;
 use super::page::{self, Head};
 use super::store::Setting;
 
-/// How many workers share the work.
+/// The numbers of workers that share the work.
 const WORKERS: [usize; 3] = [1, 4, 16];
-/// A bench that takes longer than this hangs.
+/// A bench that takes longer than this has hung.
 const LIMIT: Duration = Duration::from_secs(1_200);
 
-/// How much is measured.
+/// The size of the run.
 struct Scale {
     rounds: usize,
-    /// Executions whose start is timed, one at a time.
+    /// Number of executions whose start is timed, one at a time.
     starts: usize,
-    /// Executions that are drained, and as many that are submitted while workers run.
+    /// Number of executions that are drained, and of those submitted while workers run.
     tasks: usize,
-    /// Executions over ten requirement sets.
+    /// Number of executions over ten requirement sets.
     routed: usize,
 }
 
@@ -68,7 +68,7 @@ pub fn run(root: &Path, options: &SdkOptions) -> Result<()> {
     Ok(())
 }
 
-/// `ff server` is measured as users run it: a process of its own, optimised.
+/// `ff server` is measured as users run it: optimised, in a separate process.
 fn build_server(root: &Path) -> Result<()> {
     let built = crate::cargo::cargo(root).args(["build", "--quiet", "--release", "--package", "ff-cli"]).status();
     anyhow::ensure!(built.context("cannot run cargo")?.success(), "ff could not be built");
@@ -91,7 +91,7 @@ async fn measure(root: &Path, folder: &Path, vias: &[Via], scale: &Scale, quick:
             report.latency(via, &latency::measure(&world, scale.starts).await?);
             world.close().await;
             for workers in WORKERS {
-                // Over HTTP with one worker is what is promised; what more of them do on Valkey says nothing new.
+                // The promise over HTTP is for one worker, and more of them on Valkey show nothing new.
                 if via == Via::HttpValkey && workers > 1 {
                     continue;
                 }

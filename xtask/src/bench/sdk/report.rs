@@ -1,4 +1,4 @@
-//! The figures as a page for people and as JSON for programs.
+//! The figures as a Markdown page and as JSON.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -11,18 +11,18 @@ use super::throughput::Throughput;
 use super::waiting;
 use super::world::{INPUT_BYTES, Via};
 
-/// An idle worker starts new work within these, in ms.
+/// The maximum median in ms until an idle worker starts new work.
 const START_P50_MAX: f64 = 5.0;
 const START_P99_MAX: f64 = 25.0;
-/// Work a free worker can run waits no longer than this, in ms.
+/// The maximum wait (p99) in ms of work that a free worker can run.
 const WAIT_P99_MAX: f64 = 1_000.0;
 
-/// Over HTTP a worker gets at least this share of what it gets without a server in between.
+/// The minimum rate of one worker over HTTP, as a share of its rate without a server.
 const HTTP_SHARE_MIN: f64 = 1.0 / 3.0;
-/// A server with waiting workers stays below this many store commands per second.
+/// The maximum store commands per second of a server with waiting workers.
 const WAITING_MAX: f64 = 5.0;
 
-/// Times of which a share stayed within each.
+/// The times within which certain shares completed.
 #[derive(Default)]
 struct Times {
     p50_ms: Sample,
@@ -56,7 +56,7 @@ struct Rates {
     store_commands: Sample,
 }
 
-/// Everything the bench found.
+/// All results of the bench.
 pub struct Report {
     pub head: Head,
     starts: usize,
@@ -67,7 +67,7 @@ pub struct Report {
     waiting: Vec<(&'static str, f64)>,
 }
 
-/// The figure of this name, empty at first.
+/// The figure with this name; a new one is empty.
 fn of<K: PartialEq, V: Default>(all: &mut Vec<(K, V)>, key: K) -> &mut V {
     let at = all.iter().position(|(known, _)| *known == key).unwrap_or_else(|| {
         all.push((key, V::default()));
@@ -106,7 +106,7 @@ impl Report {
         self.waiting.push((store, commands_per_second));
     }
 
-    /// What each figure over HTTP is of the same without a server in between, where both were taken.
+    /// Each rate over HTTP as a share of the rate without a server, where both were measured.
     fn shares(&self) -> Vec<(Via, usize, f64)> {
         let rate = |via: Via, workers: usize| {
             let found = self.rates.iter().find(|((of, count), _)| (*of, *count) == (via, workers));
@@ -120,7 +120,7 @@ impl Report {
             .collect()
     }
 
-    /// The page.
+    /// The Markdown page.
     pub fn markdown(&self) -> String {
         let mut page = String::from("## Workers\n\n");
         self.head.write(&mut page, &format!("{INPUT_BYTES}-byte input"), "store commands hold");

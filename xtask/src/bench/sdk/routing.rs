@@ -1,4 +1,4 @@
-//! How long work waits that only some of the workers can run.
+//! How long work waits that only some workers can run.
 
 use std::time::{Duration, Instant};
 
@@ -14,12 +14,12 @@ const SETS: usize = 10;
 const WORKERS: usize = 20;
 const SUBMITTERS: usize = 64;
 
-/// Ten requirement sets: two tokens each, one of them shared with another set.
+/// Ten requirement sets of two tokens each, one of them shared with another set.
 fn requires(set: usize) -> Vec<String> {
     vec![format!("kind-{set}"), format!("site-{}", set % 5)]
 }
 
-/// Twenty workers: each covers two or three of the sets, and every set is covered by several of them.
+/// Twenty workers. Each covers two or three of the sets, and every set is covered by several workers.
 fn capabilities(worker: usize) -> Vec<String> {
     let sets = [worker % SETS, (worker * 3 + 1) % SETS, (worker + 5) % SETS];
     let mut tokens: Vec<String> = sets.into_iter().flat_map(requires).collect();
@@ -37,11 +37,12 @@ async fn submit(world: &World, count: usize) -> Result<Vec<(ExecutionId, Instant
     Ok(drive(SUBMITTERS, (0..count).map(|n| n % SETS).collect(), work).await?.1)
 }
 
-/// The waits of work that comes to waiting workers, and of waiting work that workers come to, sorted.
+/// The waiting times of work submitted to waiting workers, and of work that waited before the workers started. Both are
+/// sorted.
 ///
-/// Each worker has room for 64 tasks, so a capable one is free from the moment it is there.
+/// Each worker has 64 slots, so a capable one is free as soon as it has started.
 pub async fn measure(world: &World, count: usize) -> Result<[(&'static str, Vec<Duration>); 2]> {
-    // Work first: nobody covers it, so all of it is found blocked and has to be let go again.
+    // Work first: no worker covers it, so all of it is blocked and must be unblocked.
     let early = submit(world, count).await?;
     let mut workers = Vec::new();
     for n in 0..WORKERS {

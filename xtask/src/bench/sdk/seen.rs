@@ -1,4 +1,4 @@
-//! When each execution was submitted, when its handler started, and how many have run.
+//! When each execution was submitted and its handler started, and how many have run.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,10 +9,10 @@ use ff_core::types::ExecutionId;
 use ff_sdk::runtime::{Ctx, Data, HandlerResult};
 use tokio::sync::watch;
 
-/// Work that has not all run within this time never will.
+/// Work that has not run within this time has hung.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// What handlers noted; cheap to clone.
+/// The records of the handlers; cheap to clone.
 #[derive(Clone)]
 pub struct Seen {
     starts: Arc<Mutex<HashMap<ExecutionId, Vec<Instant>>>>,
@@ -40,7 +40,7 @@ impl Seen {
         }
     }
 
-    /// When the handler of an execution started, which must have happened once.
+    /// When the handler of an execution started. Fails unless it started exactly once.
     pub fn start_of(&self, id: &ExecutionId) -> Result<Instant> {
         let starts = self.starts.lock().unwrap_or_else(PoisonError::into_inner);
         match starts.get(id).map(Vec::as_slice) {
@@ -50,7 +50,7 @@ impl Seen {
     }
 }
 
-/// Does nothing but be seen.
+/// A handler that only records its start.
 pub async fn noop(Data(seen): Data<Seen>, ctx: Ctx) -> HandlerResult {
     seen.note(*ctx.execution_id());
     Ok(None)

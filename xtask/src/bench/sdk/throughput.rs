@@ -1,4 +1,4 @@
-//! How many executions a number of workers bring from submission to their end.
+//! How many executions per second a number of workers completes.
 
 use std::time::Instant;
 
@@ -15,17 +15,17 @@ use super::world::{Crew, KIND, World, new_execution};
 const SUBMITTERS: usize = 64;
 const WARM_UP: usize = 100;
 
-/// What one run found.
+/// The results of one run.
 pub struct Throughput {
-    /// Submissions per second, one by one, nobody working.
+    /// Submissions per second, one by one, without workers.
     pub submitted: f64,
     /// Executions per second until a waiting queue was done.
     pub drained: f64,
     /// Executions per second while they were submitted.
     pub end_to_end: f64,
-    /// CPU seconds per 1_000 executions of this process, which submits and works, end to end.
+    /// CPU seconds of this process per 1_000 executions, end to end. It submits and works.
     pub cpu_here: f64,
-    /// CPU seconds per 1_000 executions of the servers, end to end.
+    /// CPU seconds of the servers per 1_000 executions, end to end.
     pub cpu_servers: f64,
     /// Store commands per execution, end to end.
     pub store_commands: Option<f64>,
@@ -56,7 +56,8 @@ async fn connect(world: &World, workers: usize) -> Result<Vec<FlowFabricWorker>>
     Ok(connected)
 }
 
-/// First a queue that waits, then the same while it is submitted. Each ends when the runtimes have: all their tasks are done by then.
+/// First drains a waiting queue, then runs the same work while it is submitted. Each ends when the runtimes have
+/// stopped, so all their tasks are done.
 pub async fn measure(world: &World, workers: usize, count: usize) -> Result<Throughput> {
     let seen = Seen::new();
     submit(world, WARM_UP).await?;

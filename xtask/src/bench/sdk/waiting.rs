@@ -1,4 +1,4 @@
-//! What a server costs its store while a hundred workers wait for work over HTTP.
+//! The cost of a server for its store while a hundred workers wait for work over HTTP.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,14 +13,14 @@ use super::super::store::{Setting, Store};
 use super::seen::{Seen, noop};
 use super::world::{Crew, KIND, LANE, NAMESPACE};
 
-/// How many wait.
+/// Number of waiting workers.
 pub const WORKERS: usize = 100;
-/// Registrations and the first look at every partition are not waiting.
+/// Registrations and the first read of every partition do not count as waiting.
 const SETTLE: Duration = Duration::from_secs(5);
 /// Long enough for heartbeats, which come every ten seconds.
 const WATCH: Duration = Duration::from_secs(20);
 
-/// Commands per second, without those that ask for the count.
+/// Commands per second, without those of the measurement.
 pub async fn measure(setting: Setting, folder: &Path) -> Result<f64> {
     let store = Store::open(setting, folder).await?;
     let keys = tempfile::Builder::new().prefix("keys-").tempdir_in(folder).context("no directory for keys")?;

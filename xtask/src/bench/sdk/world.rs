@@ -1,4 +1,4 @@
-//! The ways a worker reaches an engine, each with a fresh store and the settings a user starts with.
+//! The transports between a worker and an engine, each with a fresh store and the default settings.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -22,10 +22,10 @@ use super::super::machine;
 pub const NAMESPACE: &str = "default";
 pub const LANE: &str = "work";
 pub const KIND: &str = "noop";
-/// What a submission carries.
+/// Size of a submission's input.
 pub const INPUT_BYTES: usize = 256;
 
-/// A way to an engine, and what an answer promises there.
+/// A transport, and the durability of its replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Via {
     Embedded,
@@ -46,7 +46,7 @@ impl Via {
         }
     }
 
-    /// The same store without a server in between.
+    /// The same store without a server.
     pub fn direct(self) -> Via {
         match self {
             Via::Embedded | Via::HttpEmbedded => Via::Embedded,
@@ -59,7 +59,7 @@ impl Via {
     }
 }
 
-/// `ff server` as a process of its own; it ends with the value.
+/// `ff server` as a separate process, which ends when this value is dropped.
 struct ServerProcess {
     process: Child,
     url: String,
@@ -79,7 +79,7 @@ impl ServerProcess {
             let (_, rest) = line.split_once("listening on ")?;
             rest.split(',').next().map(str::to_owned)
         });
-        // Whatever it says later is read, so that it never waits for a reader.
+        // Later output is read too, so that the server never waits for a reader.
         std::thread::spawn(move || lines.for_each(drop));
         match url {
             Some(url) => Ok(ServerProcess { process, url }),
@@ -102,9 +102,9 @@ impl Drop for ServerProcess {
 pub struct World {
     pub admin: FlowFabricAdminClient,
     base: WorkerConfig,
-    /// Counts store commands, where they can be counted from here.
+    /// Counts store commands; `None` if this process cannot count them.
     host: Option<Arc<dyn Host>>,
-    /// Ended before the store goes; the order of these is the order of their end.
+    /// Dropped before the store; the order of these fields is the order of their end.
     engine: Option<Engine>,
     http: Option<ServerProcess>,
     valkey: Option<TestServer>,
@@ -133,7 +133,7 @@ impl World {
                 let server = everysec()?;
                 let options = ff_backend_valkey::Options::new(server.url(), Library::shipped());
                 let host: Arc<dyn Host> = Arc::new(ValkeyHost::connect(options).await?);
-                // Plays the server: timers and reconcilers, on a connection of its own.
+                // Takes the server's role: timers and reconcilers, on a separate connection.
                 let engine = Engine::start(Arc::clone(&host), EngineOptions::default()).await?;
                 let base = WorkerConfig::new("127.0.0.1", server.port(), "bench", "bench", NAMESPACE, LANE);
                 let submitter = FlowFabricWorker::connect(base.clone()).await?;
@@ -187,7 +187,7 @@ impl World {
         pids.into_iter().flatten().map(machine::cpu_seconds).sum()
     }
 
-    /// The commands the store has run, where they can be counted.
+    /// The number of commands that the store has run, if it can be counted.
     pub async fn store_commands(&self) -> Result<Option<u64>> {
         match &self.host {
             Some(host) => Ok(Some(host.store_commands().await?)),
@@ -230,7 +230,7 @@ impl Crew {
         self.running.push(tokio::spawn(runtime.run()));
     }
 
-    /// Tells all to stop, and waits until they have.
+    /// Stops all runtimes, and waits for their end.
     pub async fn stop(self) -> Result<()> {
         self.stop.cancel();
         for running in self.running {

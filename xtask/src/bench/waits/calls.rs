@@ -1,4 +1,4 @@
-//! Store calls of each function on the way of a wait and of a frame.
+//! Store calls of each function in a wait and in writing frames.
 
 use anyhow::{Context, Result};
 use ff_core::types::{AttemptId, LeaseId, SignalId, SuspensionId, WaitpointId};
@@ -39,7 +39,7 @@ fn waitpoint(seed: u16, key: &str) -> NewWaitpoint {
     NewWaitpoint::new(waitpoint_id, key.to_owned(), vec![token])
 }
 
-/// One execution through a wait and a few frames, several times.
+/// Runs one execution through a wait and a few frames, several times.
 pub async fn count(world: &World) -> Result<Vec<Calls>> {
     let mut all: Vec<Calls> = Vec::new();
     let mut note = |function: &'static str, count: u32| match all.iter_mut().find(|calls| calls.function == function) {

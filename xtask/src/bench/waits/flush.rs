@@ -1,5 +1,5 @@
-//! What the disk takes to keep a page, next to which the figures of durable stores are read: each of their answers waits for
-//! at least one flush.
+//! How long the disk takes to write and flush a page. Replies of durable stores wait for at least one flush, so their
+//! figures are read beside this one.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -21,7 +21,7 @@ pub struct Disk {
 impl Disk {
     pub fn open(folder: &Path) -> Result<Disk> {
         let file = tempfile::tempfile_in(folder).context("no file to flush")?;
-        // As long as it gets, so that pages are written in place, as a store does.
+        // The file gets its final size, so that pages are written in place, as in a store.
         file.set_len(PAGES * PAGE.len() as u64).context("no room for a file to flush")?;
         Ok(Disk { file: Arc::new(file), flushes: 0 })
     }

@@ -14,11 +14,11 @@ use super::report::{Fan, Report, Step};
 use super::world::World;
 use super::{Scale, sorted};
 
-/// What a frame carries.
+/// Size of a frame.
 pub const FRAME_BYTES: usize = 256;
 pub const BATCH: usize = 16;
 pub const TAILS: usize = 100;
-/// The most frames a stream holds unless its execution says otherwise.
+/// The default maximum of frames in a stream.
 const FRAMES_MAX: u64 = 10_000;
 
 pub fn frames(count: usize) -> Vec<NewFrame> {
@@ -29,7 +29,7 @@ pub fn frames(count: usize) -> Vec<NewFrame> {
 pub async fn measure(world: &World, scale: &Scale, report: &mut Report) -> Result<()> {
     let store = world.setting.name();
     let streams = world.engine.streams();
-    // A stream that keeps everything, then one that is full, where every frame drives another one out.
+    // First a stream that keeps everything, then a full one, where every frame removes another one.
     for (step, at_once, full) in [(Step::Frame, 1, false), (Step::Frames, BATCH, false), (Step::FrameFull, 1, true)] {
         let task = world.task((!full).then_some(1_000_000)).await?;
         let mut next = 0;
@@ -53,7 +53,8 @@ async fn append(streams: &Streams, task: &Task, count: usize, next: u64) -> Resu
     Ok(appended.next_sequence)
 }
 
-/// A hundred tails of one stream: first each frame waits until all have the one before, then the writer does not wait.
+/// A hundred tails of one stream. First each frame waits until all tails have the previous one, then the writer does
+/// not wait.
 async fn follow(world: &World, scale: &Scale, report: &mut Report) -> Result<()> {
     let (store, streams) = (world.setting.name(), world.engine.streams());
     let task = world.task(None).await?;
@@ -79,7 +80,7 @@ async fn follow(world: &World, scale: &Scale, report: &mut Report) -> Result<()>
             })
         })
         .collect();
-    // Everyone stands at the end of the stream.
+    // All tails are at the end of the stream.
     tokio::time::sleep(Duration::from_millis(300)).await;
 
     let all_saw = async |count: usize| {

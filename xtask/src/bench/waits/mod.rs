@@ -1,4 +1,4 @@
-//! Waits and streams: how soon a signalled execution runs again, how fast frames are written, and how soon they are read.
+//! Waits and streams: how soon a signalled execution resumes, how fast frames are written, and how soon they are read.
 
 mod calls;
 mod flush;
@@ -20,17 +20,17 @@ use flush::Disk;
 use report::Report;
 use world::World;
 
-/// A bench that takes longer than this hangs.
+/// A bench that takes longer than this has hung.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// How much is measured.
+/// The size of the run.
 struct Scale {
     rounds: usize,
-    /// Suspensions.
+    /// Number of suspensions.
     waits: usize,
     /// How long a writer writes.
     writing: Duration,
-    /// Frames that reach every tail before the next is written.
+    /// Number of frames that reach every tail before the next one is written.
     frames_followed: usize,
 }
 
@@ -84,7 +84,7 @@ async fn measure(folder: &Path, options: &StoreOptions) -> Result<Report> {
     Ok(report)
 }
 
-/// Times as the report wants them.
+/// The times in the form of the report.
 fn sorted(mut each: Vec<Duration>, wall: Duration) -> load::Timed {
     each.sort_unstable();
     load::Timed { count: each.len(), wall, each }

@@ -1,4 +1,4 @@
-//! The figures of waits and streams as a page for people and as JSON for programs.
+//! The figures of waits and streams as a Markdown page and as JSON.
 
 use std::fmt::Write as _;
 
@@ -10,10 +10,10 @@ use super::super::sample::Sample;
 use super::calls::Calls;
 use super::frames::{BATCH, FRAME_BYTES, TAILS};
 
-/// A wait is over within this, half of the time.
+/// The maximum median of a wait in ms.
 const WAIT_P50_MS_MAX: f64 = 5.0;
 
-/// What was measured.
+/// The measured step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     Flush,
@@ -52,20 +52,20 @@ impl Step {
 struct Figure {
     store: &'static str,
     step: Step,
-    /// Frames written per second, where a writer writes without pause.
+    /// Frames written per second, if the writer writes without a pause.
     per_second: Sample,
     p50_us: Sample,
     p99_us: Sample,
 }
 
-/// What a stream with many readers costs.
+/// The cost of a stream with many readers.
 pub struct Fan {
     pub store: &'static str,
     pub delivered_per_second: f64,
     pub commands_per_frame: f64,
 }
 
-/// Everything the bench found.
+/// All results of the bench.
 pub struct Report {
     pub head: Head,
     figures: Vec<Figure>,
@@ -78,7 +78,7 @@ impl Report {
         Report { head, figures: Vec::new(), fans: Vec::new(), calls: Vec::new() }
     }
 
-    /// Notes how long a step took.
+    /// Adds the time of a step.
     pub fn note_time(&mut self, store: &'static str, step: Step, timed: &Timed) {
         let found = self.figures.iter().position(|figure| (figure.store, figure.step) == (store, step));
         let index = found.unwrap_or_else(|| {
@@ -91,7 +91,7 @@ impl Report {
         self.figures[index].p99_us.add(microseconds(0.99));
     }
 
-    /// Notes also how many frames a writer wrote, `at_once` with each call.
+    /// Also adds the number of frames that a writer wrote, `at_once` with each call.
     pub fn note_rate(&mut self, store: &'static str, step: Step, at_once: usize, timed: &Timed) {
         self.note_time(store, step, timed);
         let figure = self.figures.iter_mut().find(|figure| (figure.store, figure.step) == (store, step));
@@ -116,7 +116,7 @@ impl Report {
         medians
     }
 
-    /// The page.
+    /// The Markdown page.
     pub fn markdown(&self) -> String {
         let mut page = String::new();
         let what = format!("one execution at a time, {FRAME_BYTES}-byte signals and frames, default settings");

@@ -1,4 +1,4 @@
-//! Suspend, signal, and run again: one execution, a signal as soon as it waits, and a worker that waits for work.
+//! Suspend, signal, and resume: one execution, a signal as soon as it waits, and a worker that waits for work.
 
 use std::time::{Duration, Instant};
 
@@ -15,22 +15,22 @@ use super::world::{World, claim};
 
 const WARM_UP: usize = 20;
 
-/// What one round trip took.
+/// The times of one round trip.
 struct Wait {
     suspend: Duration,
     signal: Duration,
-    /// From the signal sent to the task in the worker's hands.
+    /// From sending the signal until the worker has the task.
     again: Duration,
     all: Duration,
 }
 
-/// `count` waits, one after the other, and a flush of the disk between them.
+/// Measures `count` waits, one after the other, with a flush of the disk between them.
 pub async fn measure(world: &World, mut disk: Disk, count: usize, report: &mut Report) -> Result<()> {
     let (mut waits, mut flushes) = (Vec::with_capacity(count), Vec::with_capacity(count));
     let began = Instant::now();
     let mut task = world.task(None).await?;
     for n in 0..WARM_UP + count {
-        // Like other executions, not one whose history grows.
+        // A new execution from time to time, because the history of a real one does not grow for ever.
         if n % 10 == 9 {
             world.operations().complete(task.execution_id, fence_of(&task), None).await?;
             task = world.task(None).await?;
@@ -60,7 +60,7 @@ async fn once(world: &World, task: Task) -> Result<(Wait, Task)> {
     let id = task.execution_id;
     let dispatcher = world.dispatcher.clone();
     let worker = tokio::spawn(async move { (claim(&dispatcher).await, Instant::now()) });
-    // The worker stands in line.
+    // The worker waits for work.
     tokio::time::sleep(Duration::from_millis(1)).await;
 
     let began = Instant::now();

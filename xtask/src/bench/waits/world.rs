@@ -1,4 +1,4 @@
-//! A store with everything over it that a server has: an engine, a dispatcher, and keys.
+//! A store with the same parts as in a server: an engine, a dispatcher, and keys.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub struct World {
 }
 
 impl World {
-    /// Everything with its default settings.
+    /// Opens everything with default settings.
     pub async fn open(setting: Setting, folder: &Path) -> Result<World> {
         let store = Store::open(setting, folder).await?;
         let engine = Engine::start(Arc::clone(&store.host), setting.engine_options()).await?;
@@ -55,7 +55,7 @@ impl World {
         Ok(())
     }
 
-    /// One task that can write this many frames, leased.
+    /// One leased task that can write this many frames.
     pub async fn task(&self, max_frames: Option<i64>) -> Result<Task> {
         self.submit(max_frames).await?;
         claim(&self.dispatcher).await
@@ -68,12 +68,12 @@ impl World {
     }
 }
 
-/// The next task for a worker that waits for it.
+/// The next task, claimed with a long poll.
 pub async fn claim(dispatcher: &Dispatcher) -> Result<Task> {
     claim_many(dispatcher, 1).await?.into_iter().next().context("nothing came to the worker")
 }
 
-/// Up to `max` tasks for a worker that waits for them.
+/// Up to `max` tasks, claimed with a long poll.
 pub async fn claim_many(dispatcher: &Dispatcher, max: u16) -> Result<Vec<Task>> {
     let profile = Profile {
         namespace: NAMESPACE.to_owned(),
