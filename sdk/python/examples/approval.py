@@ -12,7 +12,7 @@ sent = threading.Event()
 
 
 def mail(waitpoint_id: str, tokens: Dict[Any, Token]) -> None:
-    """Stands for whatever brings each token to its owner."""
+    """Stands for the delivery of each token to its approver."""
     mailbox.update({"waitpoint_id": waitpoint_id, "tokens": tokens})
     sent.set()
 
@@ -22,7 +22,7 @@ def expense(amount: int, ctx: Context) -> str:
     if ctx.resume_of("board") is None:
         opened = ctx.create_pending_waitpoint("board", approvers=["ada", "bob", "eve"], expires_in_ms=86_400_000)
         mail(opened.waitpoint_id, dict(opened.tokens))
-    # The run ends here; the handler is called again when two have said yes.
+    # The run ends here; the handler is called again after two approvals.
     signals = ctx.wait_for_signals(
         condition=count(2, "approvers", of="yes"), reason="waiting_for_approval", timeout_ms=86_400_000, step="board"
     )

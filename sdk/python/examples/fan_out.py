@@ -1,4 +1,4 @@
-"""A document is split, its parts are counted by children side by side, and the sum comes back: `python fan_out.py`."""
+"""A document is split, children count the words of its parts in parallel, and the parent adds them up: `python fan_out.py`."""
 
 import asyncio
 from typing import List
@@ -11,7 +11,7 @@ worker = Worker(lanes=["documents"], slots=8)
 @worker.task("count-document")
 async def count_document(pages: List[str], ctx: AsyncContext) -> int:
     await ctx.spawn([{"kind": "count-page", "key": f"page-{n}", "input": page} for n, page in enumerate(pages)])
-    # No worker is held while the children run; the handler is called again when all have ended.
+    # The parent holds no worker while the children run; its handler is called again when all have ended.
     children = await ctx.wait_children()
     return sum(child.result for child in children)
 

@@ -1,4 +1,4 @@
-"""A server that says what a test wants, for answers a real one gives only in bad moments."""
+"""A fake server with the responses that a test wants, for cases that are rare with a real one."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-#: The status and the body of an answer; None ends the connection without one.
+#: The status and the body of a response; None closes the connection without one.
 Answer = Optional[Tuple[int, Any]]
 
 
 class Fake:
-    """Takes workers in. What they say goes to `answers` by its verb, else gets the answer that changes nothing."""
+    """Accepts workers. `answers` handles a request by its verb; other requests get a neutral response."""
 
     def __init__(self, **answers: Callable[[Dict[str, Any]], Answer]) -> None:
         self.said: List[Tuple[str, Dict[str, Any]]] = []
@@ -34,7 +34,7 @@ class Fake:
                 body = answer[1] if isinstance(answer[1], bytes) else json.dumps(answer[1]).encode()
                 self.send_response(answer[0])
                 self.send_header("content-length", str(len(body)))
-                # Whoever asked may be gone.
+                # The client may be gone.
                 with contextlib.suppress(OSError):
                     self.end_headers()
                     self.wfile.write(body)
@@ -50,13 +50,13 @@ class Fake:
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
 
     def close(self) -> None:
-        """Ends it."""
+        """Stops the server."""
         self._over.set()
         self._server.shutdown()
         self._server.server_close()
 
     def all(self, verb: str) -> List[Dict[str, Any]]:
-        """Everything that was said with this verb."""
+        """All requests with this verb."""
         with self._lock:
             return [said for one, said in self.said if one == verb]
 
@@ -78,11 +78,11 @@ class Fake:
         return 200, {}
 
     def completed(self) -> List[str]:
-        """The executions whose results were sent, once for each time."""
+        """The executions whose results were sent, including repetitions."""
         return [one["execution_id"] for said in self.all("results") for one in said["results"]]
 
     def nothing(self) -> Answer:
-        """The answer to a claim for which nothing comes."""
+        """The response to a claim without work."""
         self._over.wait(20)
         return 200, {"tasks": []}
 
@@ -97,12 +97,12 @@ def task(name: str, kind: str = "k", **fields: Any) -> Dict[str, Any]:
 
 
 def renewed(renewal: Dict[str, Any]) -> Dict[str, Any]:
-    """The answer to a renewal that is granted."""
+    """The response to a successful renewal."""
     return {
         "execution_id": renewal["execution_id"], "lease_expires_at": 1, "cancel_requested": False, "yield_requested": False,
     }
 
 
 def completed(result: Dict[str, Any]) -> Dict[str, Any]:
-    """The answer to a result that is accepted."""
+    """The response to an accepted result."""
     return {"execution_id": result["execution_id"], "outcome": "completed", "replayed": False}

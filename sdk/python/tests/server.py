@@ -1,4 +1,4 @@
-"""A real `ff server` on a free loopback port with a data directory of its own, and a proxy that can cut it off."""
+"""A real `ff server` on a free loopback port with its own data directory, and a proxy that can cut its connections."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ REPOSITORY = SDK.parent.parent
 if str(SDK / "src") not in sys.path:
     sys.path.insert(0, str(SDK / "src"))
 
-#: What every wait in the tests is bounded by; a busy machine is slow.
+#: The limit of every wait in the tests; a busy machine is slow.
 PATIENCE_S = 30.0
 
 
 def binary() -> str:
-    """The server's binary: FF_BIN, else what the repository has built."""
+    """The server's binary: FF_BIN, else the one built in the repository."""
     named = os.environ.get("FF_BIN")
     if named:
         if not os.access(named, os.X_OK):
@@ -41,7 +41,7 @@ def binary() -> str:
     raise unittest.SkipTest("no ff binary: build it, or set FF_BIN")
 
 
-#: Outlives a test run that is killed, just long enough to end the servers it leaves and remove their data.
+#: Outlives a killed test run just long enough to end its servers and remove their data.
 _GUARDIAN = """
 import os, shutil, signal, sys
 left = {}
@@ -63,13 +63,13 @@ def _guardian() -> IO[str]:
         [sys.executable, "-c", _GUARDIAN], stdin=subprocess.PIPE, text=True, bufsize=1, start_new_session=True
     )
     assert guardian.stdin is not None
-    # The last thing this process does, after its servers have ended.
+    # Runs last in this process, after its servers have ended.
     atexit.register(guardian.communicate)
     return guardian.stdin
 
 
 class Server:
-    """A server process; it can be killed and started again over the same data and port."""
+    """A server process. It can be killed and started again with the same data and port."""
 
     def __init__(self, durability: str = "relaxed") -> None:
         self._durability = durability
@@ -82,7 +82,7 @@ class Server:
         self.start()
 
     def start(self) -> None:
-        """Starts it and waits until it answers."""
+        """Starts it and waits until it responds."""
         with open(os.path.join(self.directory, "log"), "ab") as log:
             self._process = subprocess.Popen(
                 [binary(), "server", "--no-auth", "--durability", self._durability,
@@ -102,7 +102,7 @@ class Server:
         raise RuntimeError(Path(self.directory, "log").read_text())
 
     def kill(self) -> None:
-        """Ends it without a word, as a crash does."""
+        """Kills it, like a crash."""
         assert self._process is not None
         self._process.kill()
         print(self._process.pid, file=_guardian(), flush=True)
@@ -115,7 +115,7 @@ class Server:
 
 
 class Proxy:
-    """Passes connections on to a server until it is cut; then nothing gets through in either direction."""
+    """Forwards connections to a server. After a cut, nothing gets through in either direction."""
 
     def __init__(self, port: int) -> None:
         self._to = port
@@ -126,11 +126,11 @@ class Proxy:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def cut(self) -> None:
-        """From now on packets vanish."""
+        """From now on all data is lost."""
         self._cut.set()
 
     def drop(self) -> None:
-        """Ends every connection; new ones are taken."""
+        """Closes every connection; new ones are accepted."""
         for one in self._sockets:
             with contextlib.suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
@@ -169,7 +169,7 @@ _shared: Server | None = None
 
 
 def shared() -> Server:
-    """The server most tests share; each uses a lane of its own."""
+    """The server that most tests share; each test uses its own lane."""
     global _shared
     if _shared is None:
         _shared = Server()
@@ -178,7 +178,7 @@ def shared() -> Server:
 
 
 def until(condition, what: str = "the condition", patience_s: float = PATIENCE_S):  # type: ignore[no-untyped-def]
-    """Waits until something is true, and answers it."""
+    """Waits until the condition is true, and returns its value."""
     end = time.monotonic() + patience_s
     while True:
         value = condition()

@@ -18,7 +18,7 @@ ONCE: Any = {"max_attempts": 1}
 class AsyncTest(unittest.IsolatedAsyncioTestCase):
     async def asyncSetUp(self) -> None:
         logging.getLogger("flowfabric").setLevel(logging.CRITICAL)
-        # A busy machine makes every step of a loop in debug mode a slow one.
+        # In debug mode, every step of the loop is slow on a busy machine.
         asyncio.get_running_loop().slow_callback_duration = PATIENCE_S
         self.lane = f"lane-{mint()[-8:]}"
         self.client = AsyncClient(shared().url)

@@ -1,4 +1,4 @@
-"""What a running task reports to budgets and quotas."""
+"""Reports of a running task to budgets and quotas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What submitters and operators do, against a real server."""
+"""The calls of submitters and operators, on a real server."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class ClientTest(unittest.TestCase):
 
         self.client.submit_batch({"kind": "k", "lane": self.lane} for _ in range(7))
         small = pages(self.client._transport, "/v1/executions", {"lane": self.lane}, None)
-        # The server's own page is 100: several of them are read by asking for fewer at a time.
+        # The server's page size is 100; a smaller one makes the list span several pages.
         self.assertEqual(len(list(small)), 7)
         first = self.client._transport.json("GET", "/v1/executions", query={"lane": self.lane, "limit": 3})
         rest = self.client._transport.json(
@@ -147,7 +147,7 @@ class ClientTest(unittest.TestCase):
                 return (error.code, error.retryable)
             return None
 
-        # The depth a lane is judged by is up to a second old.
+        # The depth that limits a lane is up to a second old.
         self.assertEqual(until(full, "the lane is full"), ("lane_full", True))
 
     def test_a_server_that_is_not_there_is_a_transport_error(self) -> None:

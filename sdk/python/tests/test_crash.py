@@ -1,4 +1,4 @@
-"""Servers that are killed, networks that are cut, answers that are lost: work ends once."""
+"""Killed servers, cut networks, lost responses: work ends exactly once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class CrashTest(unittest.TestCase):
         self.addCleanup(server.close)
         client = Client(server.url)
         self.addCleanup(client.close)
-        # Long enough that the lease outlives the restart on a busy machine.
+        # Long enough for the lease to outlive the restart on a busy machine.
         worker = Worker(server.url, lanes=["l"], slots=4, lease_ttl_ms=60_000)
         began, go = threading.Event(), threading.Event()
         runs: List[str] = []
@@ -48,7 +48,7 @@ class CrashTest(unittest.TestCase):
             time.sleep(0.3)
             server.start()
             self.assertEqual(client.result(first, PATIENCE_S).value, "ended")
-            # The claim loop and the registration are back as well.
+            # The claim loop and the registration work again, too.
             ids = [client.submit("quick", n, lane="l").execution_id for n in range(5)]
             self.assertEqual([client.result(id, PATIENCE_S).value for id in ids], [1, 2, 3, 4, 5])
         self.assertEqual(len(runs), len(set(runs)), "nothing ran twice")

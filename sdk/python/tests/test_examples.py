@@ -1,4 +1,4 @@
-"""The examples and the worker of the README run as they stand."""
+"""The examples and the worker of the README run unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Completions that travel together, and the tasks that come back with them."""
+"""Completions that are sent together, and the new tasks in the responses."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from flowfabric.http.message import Request, Response
 from flowfabric.aio.transport import AsyncTransport
 
 Send = Callable[[], Awaitable[Response]]
-#: Stands between the worker and the server for one verb: it sends the request, or answers in the server's place.
+#: Intercepts the requests of one verb: it forwards a request, or responds in place of the server.
 Hook = Callable[[Dict[str, Any], Send], Awaitable[Response]]
 
 
 class Wire:
-    """Everything a worker says to its server, in the order it was sent."""
+    """All requests of a worker to its server, in order."""
 
     def __init__(self, hook: Optional[Hook] = None) -> None:
         self.said: List[Tuple[str, Dict[str, Any]]] = []
@@ -52,16 +52,16 @@ class Wire:
         self.transport = mock.patch("flowfabric.runtime.AsyncTransport", Recording)
 
     def all(self, verb: str) -> List[Dict[str, Any]]:
-        """Everything that was said with this verb."""
+        """All requests with this verb."""
         return [said for one, said in list(self.said) if one == verb]
 
     def sizes(self) -> List[int]:
-        """How many completions each request had."""
+        """The number of completions in each request."""
         return [len(said["results"]) for said in self.all("results")]
 
 
 def refusal(said: Dict[str, Any], code: str, **fields: Any) -> Response:
-    """The answer that refuses every result."""
+    """A response that fails every result."""
     results = [{"execution_id": one["execution_id"], "code": code, "detail": "", **fields} for one in said["results"]]
     return Response(200, {}, json.dumps({"results": results, "tasks": []}).encode())
 
@@ -80,7 +80,7 @@ class FinishTest(unittest.TestCase):
         return Worker(shared().url, lanes=[self.lane], **settings), wire
 
     def submit(self, count: int, kind: str = "k") -> List[str]:
-        """Many at once, without waiting for any of them."""
+        """Submits many at once, without waiting for any of them."""
         ids = []
         for item in self.client.submit_batch({"kind": kind, "lane": self.lane, "input": at} for at in range(count)):
             assert item.submitted is not None
@@ -88,7 +88,7 @@ class FinishTest(unittest.TestCase):
         return ids
 
     def succeed(self, ids: List[str]) -> None:
-        """Every one ends well, at its first attempt."""
+        """Every execution succeeds at its first attempt."""
         for id in ids:
             self.assertEqual(self.client.result(id, PATIENCE_S).outcome, "success")
             self.assertEqual([one["state"] for one in self.client.get(id)["attempts"]], ["succeeded"])
@@ -170,7 +170,7 @@ class FinishTest(unittest.TestCase):
                 async def hook(said: Dict[str, Any], send: Send) -> Response:
                     loop = asyncio.get_running_loop()
                     refused.append(loop.time())
-                    # Longer than the lease would live by itself.
+                    # Longer than the lease lasts without a renewal.
                     if loop.time() - refused[0] < 2.0:
                         return refusal(said, code, retryable=True)
                     return await send()
@@ -198,7 +198,7 @@ class FinishTest(unittest.TestCase):
             if not stopped.is_set():
                 worker.stop()
                 stopped.set()
-                # The stop is heard before the answer is.
+                # The stop arrives before the response.
                 await asyncio.sleep(0.1)
             return answer
 
@@ -244,7 +244,7 @@ class FinishTest(unittest.TestCase):
         ended: List[int] = []
 
         async def hook(said: Dict[str, Any], send: Send) -> Response:
-            # The first request is out while the others end.
+            # The first request is in flight while the others end.
             while len(worker._runtime._finisher._waiting) < 12 and len(wire.sizes()) == 1:  # type: ignore[union-attr]
                 await asyncio.sleep(0.01)
             return await send()
@@ -256,19 +256,19 @@ class FinishTest(unittest.TestCase):
             while len(ended) < n:
                 await asyncio.sleep(0.01)
             result = "x" * (70_000 if n == 2 else 60_000 if n > 3 else 10)
-            # What is waited for above ends in this order.
+            # The tasks above end in this order.
             asyncio.get_running_loop().call_later(0.02, ended.append, n)
             return result
 
         ids = self.submit(13)
         with worker.running():
             self.succeed(ids)
-        # The large one and what 448 KiB leave behind go by themselves.
+        # The large one, and the one beyond 448 KiB, are sent separately.
         self.assertEqual(wire.sizes(), [1, 1, 1, 8, 2])
 
     def test_a_result_that_spoils_the_request_does_not_spoil_the_others(self) -> None:
         async def hook(said: Dict[str, Any], send: Send) -> Response:
-            # The others wait for the first request, and go together.
+            # The others wait for the first request, and are then sent together.
             while len(worker._runtime._finisher._waiting) < 3 and len(wire.sizes()) == 1:  # type: ignore[union-attr]
                 await asyncio.sleep(0.01)
             return await send()
@@ -280,7 +280,7 @@ class FinishTest(unittest.TestCase):
             while n and not wire.sizes():
                 await asyncio.sleep(0.01)
             deep: Any = n
-            # As deep as a completion of its own may be, and deeper than one among others may; then too deep for either.
+            # Deep enough to be allowed only in a separate completion; then too deep for either.
             for _ in range({2: 63, 3: 64}.get(n, 0)):
                 deep = [deep]
             return deep

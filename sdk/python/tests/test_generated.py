@@ -1,4 +1,4 @@
-"""What is generated is up to date, and the types say what a document of every form says."""
+"""Generated files are up to date, and the types match every form of schema."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Generated(unittest.TestCase):
 
 
 def made(schemas: Mapping[str, Any], requested: str = "") -> Dict[str, Any]:
-    """The names of a module made from these schemas. One of them may be the body of a request."""
+    """The names in a module generated from these schemas. One of them may be the body of a request."""
     content = {"schema": {"$ref": f"#/components/schemas/{requested}"}} if requested else {}
     paths = {"/x": {"post": {"requestBody": {"content": {"application/json": content}}}}}
     document = wire.Document({"components": {"schemas": schemas}, "paths": paths})
@@ -58,7 +58,7 @@ def ref(name: str) -> Mapping[str, str]:
 
 class FromAnyDocument(unittest.TestCase):
     def field(self, schema: Any, request: bool = False, **others: Any) -> str:
-        """How the type of a field is written."""
+        """The generated type of a field."""
         schemas = {"A": {"type": "object", "properties": {"f": schema}, "required": ["f"]}, **others}
         hints = typing.get_type_hints(made(schemas, "A" if request else "")["A"])
         return str(hints["f"]).replace("typing.", "").replace("wire.", "").replace("<class '", "").replace("'>", "")

@@ -1,4 +1,4 @@
-"""Both transports against a server that answers in every way HTTP/1.1 allows, and in some it does not."""
+"""Both transports with a server that responds in every way that HTTP/1.1 allows, and in some invalid ways."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CLOSE = "close"
 
 
 class Stub:
-    """Answers the n-th request with the n-th answer; CLOSE ends the connection before the next one."""
+    """Sends the n-th response for the n-th request; CLOSE closes the connection before the next one."""
 
     def __init__(self, answers: List[Any], context: Optional[ssl.SSLContext] = None) -> None:
         self.answers = list(answers)

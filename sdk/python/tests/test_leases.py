@@ -1,4 +1,4 @@
-"""Leases in bad moments: claims whose answers are lost, renewals that are refused one by one or left out of an answer."""
+"""Leases in rare cases: claims with a lost response, renewals that fail one by one or are missing in a response."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class LeaseTest(unittest.TestCase):
         def claim(said: Dict[str, Any]) -> Answer:
             asked = [one["request_id"] for one in fake.all("claim")]
             if len(asked) == 1:
-                # The lease is granted, and the answer lost after a good part of its time.
+                # The lease is granted, and the response is lost after a large part of the TTL.
                 threading.Event().wait(0.4)
                 return None
             if len(asked) == 2:

@@ -1,4 +1,4 @@
-"""What needs no server: payloads, typed inputs, handlers, leases under a moved clock, events in lines, and repetition."""
+"""Tests without a server: payloads, typed inputs, handlers, leases with a moved clock, server-sent events, and retries."""
 
 from __future__ import annotations
 

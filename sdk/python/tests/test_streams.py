@@ -1,4 +1,4 @@
-"""Frames that handlers write, and readers that miss nothing."""
+"""Frames written by handlers, and readers that miss none."""
 
 from __future__ import annotations
 

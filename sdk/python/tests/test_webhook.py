@@ -1,4 +1,4 @@
-"""Webhooks as their receiver checks them."""
+"""Verification of webhooks by their receiver."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import server  # noqa: F401 - finds the package
 
 from flowfabric.webhook import TOLERANCE_MS, InvalidWebhook, verify
 
-# The same as in the tests of the server's keys: both must agree.
+# The same values as in the tests of the server's keys, because both must agree.
 KEY = "whk_47d5cdd65e444fdad476e5a7347e197d41d770473035a1ae7c3c5e0e80536221"
 HEADERS = {
     "FF-Webhook-Id": "0192d5f2-6f3c-8a70-a3f1-0242ac120002",

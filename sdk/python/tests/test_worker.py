@@ -1,4 +1,4 @@
-"""Handlers in threads: what they take, how their tasks end, how they are told to stop, how a worker goes down."""
+"""Handlers in threads: their arguments, the ends of their tasks, how they are told to stop, and how a worker shuts down."""
 
 from __future__ import annotations
 

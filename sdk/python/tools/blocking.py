@@ -1,6 +1,6 @@
 """Writes `flowfabric.blocking` from `flowfabric.aio`: the same client and context without async and await.
 
-Run it after a change under `aio`; a test checks that it was.
+Run it after a change under `aio`; a test fails if it was forgotten.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ RULES = [
 
 
 def blocking(text: str) -> str:
-    """The blocking twin of a module."""
+    """The blocking form of a module."""
     for pattern, replacement in RULES:
         text = re.sub(pattern, replacement, text)
     return HEAD + text

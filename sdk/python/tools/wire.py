@@ -1,4 +1,4 @@
-"""Writes the types of requests and answers from docs/reference/openapi.json: `python tools/wire.py`.
+"""Generates the types of requests and responses from docs/reference/openapi.json: `python tools/wire.py`.
 
 | file | what |
 | --- | --- |
@@ -26,7 +26,7 @@ PACKAGE = SDK / "src" / "flowfabric"
 HEAD = "# Generated from docs/reference/openapi.json by tools/wire.py; change it there.\n"
 WIDTH = 120
 
-#: Keyword arguments: the fields of a request's schema without those that a method takes by name.
+#: Keyword arguments: the fields of a request's schema, without a method's own parameters.
 ARGUMENTS: Mapping[str, Tuple[str, Sequence[str]]] = {
     "SubmitOptions": ("SubmitBody", ["kind", "input"]),
     "FlowOptions": ("SubmitFlowBody", ["kind", "members", "edges"]),
@@ -40,7 +40,7 @@ ARGUMENTS: Mapping[str, Tuple[str, Sequence[str]]] = {
     "ReplayWhere": ("BulkReplayBody", []),
 }
 
-#: Keyword arguments: the query parameters of an operation without those that a method takes by name.
+#: Keyword arguments: the query parameters of an operation, without a method's own parameters.
 FILTERS: Mapping[str, Tuple[str, str, Sequence[str]]] = {
     "ExecutionFilter": ("get", "/v1/executions", ["limit", "cursor"]),
     "FlowFilter": ("get", "/v1/flows", ["limit", "cursor"]),
@@ -48,7 +48,7 @@ FILTERS: Mapping[str, Tuple[str, str, Sequence[str]]] = {
     "EventFilter": ("get", "/v1/events", ["after", "types", "limit", "follow"]),
 }
 
-#: Answers with payloads in them: the schema, and the name of its dataclass.
+#: Responses with payloads: the schema, and the name of its dataclass.
 DECODED: Mapping[str, str] = {
     "Child": "Child",
     "Event": "Event",
@@ -68,12 +68,12 @@ DECODED: Mapping[str, str] = {
 Schema = Mapping[str, Any]
 
 _SCALARS = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}
-#: A name inside an expression. It is quoted when it is written before its definition.
+#: A name inside an expression. It is quoted if it occurs before its definition.
 _NAME = re.compile(r"@(\w+)@")
 
 
 class Stale(Exception):
-    """The tables of this tool name something that the document does not have."""
+    """The tables of this tool contain a name that is missing in the document."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Field:
 
     @property
     def doc(self) -> str:
-        """The field's description; an optional field has it inside one of its alternatives."""
+        """The field's description. For an optional field it is inside one of its alternatives."""
         inner = [part.get("description") for part in _alternatives(self.schema)]
         return str(self.schema.get("description") or next(filter(None, inner), ""))
 
@@ -101,13 +101,13 @@ class Document:
         self.requested = self._reachable(self._bodies())
 
     def schema(self, name: str) -> Schema:
-        """A schema by its name."""
+        """The schema with this name."""
         if name not in self.schemas:
             raise Stale(f"{DOCUMENT.name} has no schema {name}")
         return self.schemas[name]
 
     def resolved(self, schema: Schema) -> Schema:
-        """The schema itself, when it is a reference."""
+        """The schema, with a reference resolved."""
         while "$ref" in schema:
             schema = self.schema(_referred(schema))
         return schema
@@ -120,13 +120,13 @@ class Document:
         found: List[Field] = []
         for each in operation.get("parameters", []):
             if each.get("in") == "query":
-                # None leaves a parameter out.
+                # A parameter that is None is left out.
                 either = [each.get("schema", {}), {"type": "null"}]
                 found.append(Field(each["name"], {"oneOf": either, "description": each.get("description")}, False))
         return found
 
     def fields(self, schema: Schema) -> Dict[str, Field]:
-        """All fields of a schema. Those of alternatives are required when every alternative requires them."""
+        """All fields of a schema. A field of alternatives is required if every alternative requires it."""
         schema = self.resolved(schema)
         needed = set(schema.get("required", []))
         properties = schema.get("properties", {})
@@ -145,13 +145,13 @@ class Document:
         return found
 
     def is_record(self, schema: Schema) -> bool:
-        """True for an object whose fields are known by name, even when it has none."""
+        """True for an object with declared fields, even if there are none."""
         schema = self.resolved(schema)
         closed = schema.get("type") == "object" and schema.get("additionalProperties") is False
         return ("properties" in schema or closed) and not _alternatives(schema) and "allOf" not in schema
 
     def is_whole(self, schema: Schema) -> bool:
-        """True when several schemas describe one object together."""
+        """True if several schemas together describe one object."""
         parts = [part for part in schema.get("allOf", []) if self.fields(part)]
         return len(parts) > 1 or (len(parts) == 1 and "properties" in schema)
 
@@ -180,23 +180,23 @@ class Document:
 
 @dataclasses.dataclass
 class Definition:
-    """A type with a name, as it is written."""
+    """A generated type with a name."""
 
     name: str
     doc: str
-    #: The type, when the definition is an alias.
+    #: The type, if the definition is an alias.
     alias: str = ""
     bases: Sequence[str] = ()
-    #: Name, type and description of each field, when the definition is a record.
+    #: Name, type and description of each field, if the definition is a record.
     fields: Sequence[Tuple[str, str, str]] = ()
 
     def uses(self) -> List[str]:
-        """The names that must be known before."""
+        """The names that must be defined before."""
         return [*self.bases, *_NAME.findall(" ".join([self.alias, *(kind for _, kind, _ in self.fields)]))]
 
 
 class Wire:
-    """The types of the document."""
+    """Converts the schemas of the document to types."""
 
     def __init__(self, document: Document) -> None:
         self.document = document
@@ -213,7 +213,7 @@ class Wire:
             self._record(name, f"Parameters of `{method.upper()} {path}` as keyword arguments.", fields, True)
 
     def named(self, name: str) -> str:
-        """The expression for a schema by its name; records, unions and enums are defined under it."""
+        """The type expression for a named schema. Records, unions and enums are defined under that name."""
         schema, called = self.document.schema(name), _identifier(name)
         if called in self.definitions:
             return f"@{called}@"
@@ -228,7 +228,7 @@ class Wire:
         elif self.document.is_whole(schema):
             self._whole(called, doc, schema, request)
         elif len(several) > 1 or "enum" in schema:
-            # Known before its parts are: they may refer to it.
+            # Registered before its parts, because they may refer to it.
             self.definitions[called] = Definition(called, doc)
             self.definitions[called].alias = self.expression(schema, called, request)
         else:
@@ -236,7 +236,7 @@ class Wire:
         return f"@{called}@"
 
     def expression(self, schema: Any, place: str, request: bool) -> str:
-        """The type of a schema. A record without a name of its own is defined under the name of its place."""
+        """The type of a schema. A record without a name is defined under the name of its place."""
         kinds: List[str] = []
         self._collect(_schema(schema), place, request, kinds)
         distinct = list(dict.fromkeys(kinds))
@@ -253,7 +253,7 @@ class Wire:
         if "$ref" in schema:
             name = _referred(schema)
             inline = self.document.schema(name)
-            # Lists and maps are written where they are used, as requests or as answers take them.
+            # Lists and maps are written where they are used, in the form for requests or for responses.
             if _identifier(name) in self.definitions or not _is_container(inline):
                 kinds.append(self.named(name))
             else:
@@ -271,7 +271,7 @@ class Wire:
         elif self.document.is_whole(schema):
             kinds.append(self._within(place, schema, request))
         elif "allOf" in schema:
-            # One type, of which the other parts say more: a bound, a default, a description.
+            # One type; the other parts add a bound, a default or a description.
             parts = [self.expression(part, place, request) for part in schema["allOf"]]
             kinds.append(next((part for part in parts if part != "Any"), "Any"))
         else:
@@ -319,7 +319,7 @@ class Wire:
         return f"@{name}@"
 
     def _whole(self, name: str, doc: str, schema: Schema, request: bool) -> None:
-        """Defines what several schemas describe together: by inheritance, or field by field where they overlap."""
+        """Defines an object that several schemas describe: by inheritance, or field by field if they overlap."""
         parts = schema["allOf"]
         bases = [part for part in parts if "$ref" in part and self.document.is_record(part)]
         own = {field for part in parts if part not in bases for field in self.document.fields(part)}
@@ -335,7 +335,7 @@ class Wire:
     def _record(
         self, name: str, doc: str, fields: Iterable[Field], request: bool, bases: Sequence[str] = ()
     ) -> None:
-        # Known before its fields are: they may refer to it.
+        # Registered before its fields, because they may refer to it.
         record = self.definitions[name] = Definition(name, doc, bases=bases)
         written: List[Tuple[str, str, str]] = []
         for field in fields:
@@ -344,7 +344,7 @@ class Wire:
         record.fields = written
 
     def _said(self, name: str) -> List[Field]:
-        """The fields of a request's schema. The client writes the encoding of a payload itself."""
+        """The fields of a request's schema, without the encodings of payloads, which the client sets."""
         fields = self.document.fields(self.document.schema(name))
         return [field for field in fields.values() if _payload_of(field.name, fields) is None]
 
@@ -353,11 +353,11 @@ class Wire:
             raise Stale(f"{DOCUMENT.name} has a schema {name}: tools/wire.py needs another name for its own")
 
     def text(self) -> str:
-        """The module."""
+        """The text of the module."""
         parts = [
             HEAD,
-            '"""What the API takes and returns, as typed dictionaries.\n\n'
-            "A field that may be absent is `NotRequired`. A payload in a request is any JSON value or bytes. The client\n"
+            '"""The types of requests and responses, as typed dictionaries.\n\n'
+            "An optional field is `NotRequired`. A payload in a request is any JSON value or bytes. The client\n"
             'writes its encoding.\n"""\n\n',
             "from typing import Any, Dict, List, Literal, Mapping, Optional, Sequence, Union\n\n",
             "from typing_extensions import NotRequired, TypedDict\n",
@@ -381,17 +381,17 @@ class Wire:
 
 
 class Decoded:
-    """The answers that are read into dataclasses."""
+    """Generates the dataclasses of responses."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
         self._document = wire.document
 
     def text(self) -> str:
-        """The module."""
+        """The text of the module."""
         parts = [
             HEAD,
-            '"""Answers with payloads, as dataclasses. A payload is a Python value when it is JSON, else bytes."""\n\n',
+            '"""Responses with payloads, as dataclasses. A JSON payload is a Python value, any other payload is bytes."""\n\n',
             "from __future__ import annotations\n\n",
             "import dataclasses\n",
             "from typing import Any, Dict, List, Literal, Mapping, Optional, Union\n\n",
@@ -406,7 +406,7 @@ class Decoded:
     def _class(self, schema: str, name: str) -> str:
         fields = self._document.fields(self._document.schema(schema))
         kept = [field for field in fields.values() if _payload_of(field.name, fields) is None]
-        # A dataclass has fields with a default last.
+        # In a dataclass, fields with a default come last.
         kept.sort(key=lambda field: not field.required or self._is_payload(field))
         declared, read = [], []
         for field in kept:
@@ -421,7 +421,7 @@ class Decoded:
             f"class {name}:\n{_docstring(doc, '    ') + chr(10) if doc else ''}{''.join(declared)}\n"
             "    @classmethod\n"
             "    def read(cls, answer: Mapping[str, Any]) -> Self:\n"
-            '        """From the API\'s answer."""\n'
+            '        """Reads the API\'s JSON."""\n'
             f"        return cls(\n{''.join(read)}        )\n"
         )
 
@@ -470,13 +470,13 @@ class Decoded:
 
     @staticmethod
     def _only(schema: Any) -> Schema:
-        """The one alternative of an optional schema."""
+        """The only alternative of an optional schema."""
         several = [part for part in _alternatives(_schema(schema)) if not _is_null(part)]
         return several[0] if len(several) == 1 else _schema(schema)
 
 
 def _schema(part: Any) -> Schema:
-    """A schema may be `true`, which is the one that allows everything."""
+    """The schema as an object. A schema may be `true`, which allows everything."""
     return part if isinstance(part, dict) else {}
 
 
@@ -489,7 +489,7 @@ def _is_null(schema: Schema) -> bool:
 
 
 def _is_container(schema: Schema) -> bool:
-    """True for a list, and for an object whose keys are data."""
+    """True for a list, and for an object with arbitrary keys."""
     types = schema.get("type", [])
     kinds = {types} if isinstance(types, str) else set(types)
     is_map = "object" in kinds and "properties" not in schema and schema.get("additionalProperties") is not False
@@ -501,7 +501,7 @@ def _referred(schema: Schema) -> str:
 
 
 def _payload_of(name: str, fields: Mapping[str, Field]) -> Optional[str]:
-    """The payload that a field with this name says the encoding of."""
+    """The payload whose encoding this field contains."""
     payload = "value" if name == "encoding" else name[: -len("_encoding")] if name.endswith("_encoding") else ""
     return payload if payload in fields else None
 
@@ -515,7 +515,7 @@ def _camel(name: str) -> str:
 
 
 def _distinction(schema: Schema, number: int) -> str:
-    """What tells an alternative from the others: its title, what it extends, a constant, or its first field."""
+    """The distinguishing name of an alternative: its title, its base, a constant, or its first field."""
     properties = schema.get("properties", {})
     words = [schema.get("title"), *(_referred(part) for part in schema.get("allOf", []))]
     for part in properties.values():
@@ -533,7 +533,7 @@ def _definition(definition: Definition, written: Set[str]) -> str:
         doc = _docstring(definition.doc, "", mark="#: ") if definition.doc else ""
         return f"{doc}{_broken(f'{definition.name} = {shown(definition.alias)}')}\n"
     if any(not name.isidentifier() or keyword.iskeyword(name) for name, _, _ in definition.fields):
-        # A keyword is no name of a field in a class.
+        # A keyword cannot be the name of a field in a class.
         doc = _docstring(definition.doc, "", mark="#: ") if definition.doc else ""
         fields = "".join(f"        {json.dumps(name)}: {shown(kind)},\n" for name, kind, _ in definition.fields)
         return f'{doc}{definition.name} = TypedDict(\n    "{definition.name}",\n    {{\n{fields}    }},\n)\n'
@@ -563,7 +563,7 @@ def _docstring(text: str, indent: str, mark: str = "") -> str:
 
 
 def _broken(line: str) -> str:
-    """A long list of alternatives, one to a line."""
+    """A long list of alternatives, one per line."""
     if len(line) + 4 <= WIDTH or "[" not in line:
         return line
     opened = line.index("[") + 1
@@ -579,7 +579,7 @@ def _broken(line: str) -> str:
 
 
 def _imported(text: str) -> str:
-    """The module without the imports that it does not use."""
+    """The module without unused imports."""
 
     def used(line: "re.Match[str]") -> str:
         body = text.replace(line[0], "")
@@ -590,7 +590,7 @@ def _imported(text: str) -> str:
 
 
 def modules(content: Optional[Mapping[str, Any]] = None) -> Dict[str, str]:
-    """Every module that this tool writes, by file name."""
+    """Every generated module, by file name."""
     if content is None:
         content = json.loads(DOCUMENT.read_text("utf-8"))
     wire = Wire(Document(content))

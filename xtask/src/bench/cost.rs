@@ -61,7 +61,7 @@ pub async fn count(store: &Store) -> Result<Vec<Cost>> {
         };
         let claim = client.call_counted(Route::Execution(0), &call).await?;
         let ClaimExecutionsReply::Claimed { tasks, .. } = &claim.reply else {
-            anyhow::bail!("a claim was answered {:?}", claim.reply);
+            anyhow::bail!("a claim returned {:?}", claim.reply);
         };
         let task = tasks.first().ok_or_else(|| anyhow::anyhow!("nothing was claimed"))?;
         let (execution_id, fence) = (task.execution_id, fence_of(task));

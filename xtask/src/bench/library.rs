@@ -226,7 +226,7 @@ async fn claim(store: &Store, max: usize) -> Result<Vec<Task>> {
     };
     match store.client().call(ROUTE, &call).await? {
         ClaimExecutionsReply::Claimed { tasks, .. } => Ok(tasks),
-        other => anyhow::bail!("a claim was answered {other:?}"),
+        other => anyhow::bail!("a claim returned {other:?}"),
     }
 }
 

@@ -79,7 +79,8 @@ impl Head {
 /// Replaces the figures of one bench in a page: the text between its line and that of the next bench.
 pub fn publish(page: &Path, bench: &str, markdown: &str) -> Result<()> {
     let text = fs::read_to_string(page).with_context(|| format!("cannot read {}", page.display()))?;
-    let text = replaced(&text, bench, markdown).with_context(|| format!("{} has no place for them", page.display()))?;
+    let text =
+        replaced(&text, bench, markdown).with_context(|| format!("{} has no place for the figures", page.display()))?;
     fs::write(page, text).with_context(|| format!("cannot write {}", page.display()))?;
     println!("wrote {}", page.display());
     Ok(())
@@ -95,7 +96,7 @@ fn replaced(text: &str, bench: &str, markdown: &str) -> Option<String> {
 
 /// Writes `<bench>.json` and `<bench>.md`.
 pub fn write(folder: &Path, bench: &str, json: &Value, markdown: &str) -> Result<()> {
-    let json = serde_json::to_string_pretty(json).context("the report is no JSON")?;
+    let json = serde_json::to_string_pretty(json).context("cannot write the report as JSON")?;
     for (name, text) in [(format!("{bench}.json"), json.as_str()), (format!("{bench}.md"), markdown)] {
         let path = folder.join(name);
         fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;

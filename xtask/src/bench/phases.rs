@@ -89,7 +89,7 @@ pub fn claimant(instance: String) -> Claimant {
 async fn submit_one(operations: &Operations, new: NewExecution) -> Result<ExecutionId> {
     match operations.submit(new).await? {
         SubmitExecutionReply::Created { execution_id, .. } => Ok(execution_id),
-        other => anyhow::bail!("a fresh submission was answered {other:?}"),
+        other => anyhow::bail!("a fresh submission returned {other:?}"),
     }
 }
 
@@ -258,7 +258,7 @@ async fn claim_batch(client: &Client, partition: u16, instance: String) -> Resul
     };
     match client.call(Route::Execution(partition), &call).await? {
         ClaimExecutionsReply::Claimed { tasks, .. } if tasks.len() == CLAIM_BATCH => Ok(tasks),
-        other => anyhow::bail!("a claim of {CLAIM_BATCH} was answered {other:?}"),
+        other => anyhow::bail!("a claim of {CLAIM_BATCH} returned {other:?}"),
     }
 }
 

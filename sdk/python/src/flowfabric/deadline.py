@@ -1,4 +1,4 @@
-"""Waiting with a limit in asyncio, such that a cancellation is never lost."""
+"""Waits with a time limit in asyncio that never lose a cancellation."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ T = TypeVar("T")
 
 
 async def within(limit_s: float, work: Coroutine[Any, Any, T]) -> T:
-    """What the work answers; `asyncio.TimeoutError`, and it is cancelled, when that takes longer.
+    """Returns the result of the work. After the limit it cancels the work and raises `asyncio.TimeoutError`.
 
-    `asyncio.wait_for` of older versions takes a cancellation for an answer when both come at once, and a loop that is
-    cancelled goes on.
+    In older Python versions, `asyncio.wait_for` loses a cancellation that arrives together with the result, so a cancelled
+    loop would continue.
     """
     task = asyncio.ensure_future(work)
     try:
@@ -25,7 +25,7 @@ async def within(limit_s: float, work: Coroutine[Any, Any, T]) -> T:
 
 
 async def ended(tasks: "Iterable[asyncio.Future[Any]]") -> None:
-    """Cancels what still runs and waits until it has ended, asking again should something take no notice."""
+    """Cancels running tasks and waits until they have ended. Cancels again if a task ignores the first time."""
     everything = list(tasks)
     open_ = {task for task in everything if not task.done()}
     while open_:
@@ -33,6 +33,6 @@ async def ended(tasks: "Iterable[asyncio.Future[Any]]") -> None:
             task.cancel()
         _, open_ = await asyncio.wait(open_, timeout=1.0)
     for task in everything:
-        # Looked at, so that asyncio does not complain about an error nobody waits for any more.
+        # Reads the error, so that asyncio does not warn about an unretrieved one.
         if not task.cancelled():
             task.exception()

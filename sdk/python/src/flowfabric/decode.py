@@ -1,4 +1,4 @@
-"""Turns an input into the type of a handler's annotation: plain values, dataclasses, typed dictionaries, models."""
+"""Converts an input to the type of a handler's annotation: plain values, dataclasses, typed dictionaries, models."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from .errors import TaskError
 
 
 def decode(value: Any, raw: Optional[bytes], wanted: Any) -> Any:
-    """The input as the type that is wanted; an input that does not fit fails the task.
+    """Converts the input to the annotated type. An input that does not fit fails the task.
 
-    Types that are not known here are not checked: their handlers get the value as it is.
+    Unknown types are not checked: their handlers get the unchanged value.
     """
     try:
         if wanted is bytes:
             return _bytes(value, raw)
         return _fit(value, wanted, "input")
     except _Misfit as misfit:
-        # The same input would be refused again.
+        # The same input would fail again.
         raise TaskError(str(misfit), TaskError.PAYLOAD_DECODE, retryable=False) from None
 
 
@@ -98,7 +98,7 @@ def _one_of(value: Any, args: Tuple[Any, ...], where: str) -> Any:
 
 def _items(items: List[Any], origin: Any, args: Tuple[Any, ...], where: str) -> Any:
     if not args:
-        # `List` and its like without a word on what is in them.
+        # `List` and similar types without an item type.
         args = (Any, Ellipsis)
     if origin is tuple and args[-1:] != (Ellipsis,):
         _exact(items, len(items) == len(args), f"a list of {len(args)}", where)
@@ -133,7 +133,7 @@ def _dataclass(value: Any, wanted: Any, where: str) -> Any:
 
 def _typed_dict(value: Any, wanted: Any, where: str) -> Any:
     mapping = _exact(value, isinstance(value, dict), f"an object with the fields of {_name(wanted)}", where)
-    # `__required_keys__` misses markers in annotations that are text.
+    # `__required_keys__` misses markers in annotations that are strings.
     marks: Dict[str, Any] = {
         name: origin_of_field(hint) for name, hint in get_type_hints(wanted, include_extras=True).items()
     }

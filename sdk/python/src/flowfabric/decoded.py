@@ -1,5 +1,5 @@
 # Generated from docs/reference/openapi.json by tools/wire.py; change it there.
-"""Answers with payloads, as dataclasses. A payload is a Python value when it is JSON, else bytes."""
+"""Responses with payloads, as dataclasses. A JSON payload is a Python value, any other payload is bytes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Child:
 
     @classmethod
     def read(cls, answer: Mapping[str, Any]) -> Self:
-        """From the API's answer."""
+        """Reads the API's JSON."""
         return cls(
             execution_id=answer["execution_id"],
             state=answer["state"],
@@ -73,7 +73,7 @@ class Event:
 
     @classmethod
     def read(cls, answer: Mapping[str, Any]) -> Self:
-        """From the API's answer."""
+        """Reads the API's JSON."""
         return cls(
             at=answer["at"],
             cursor=answer["cursor"],
@@ -105,7 +105,7 @@ class ExecutionResult:
 
     @classmethod
     def read(cls, answer: Mapping[str, Any]) -> Self:
-        """From the API's answer."""
+        """Reads the API's JSON."""
         return cls(
             execution_id=answer["execution_id"],
             outcome=answer["outcome"],
@@ -125,7 +125,7 @@ class Failure:
 
     @classmethod
     def read(cls, answer: Mapping[str, Any]) -> Self:
-        """From the API's answer."""
+        """Reads the API's JSON."""
         return cls(
             category=answer["category"],
             reason=answer["reason"],
@@ -163,7 +163,7 @@ class Frame:
 
     @classmethod
     def read(cls, answer: Mapping[str, Any]) -> Self:
-        """From the API's answer."""
+        """Reads the API's JSON."""
         return cls(
             cursor=answer["cursor"],
             event=answer["event"],
@@ -200,7 +200,7 @@ class Reserved:
 
     @classmethod
     def read(cls, answer: Mapping[str, Any]) -> Self:
-        """From the API's answer."""
+        """Reads the API's JSON."""
         return cls(
             outcome=answer["outcome"],
             budget_id=answer.get("budget_id"),
@@ -233,7 +233,7 @@ class Resume:
 
     @classmethod
     def read(cls, answer: Mapping[str, Any]) -> Self:
-        """From the API's answer."""
+        """Reads the API's JSON."""
         return cls(
             cause=answer["cause"],
             signals=[Signal.read(item) for item in answer["signals"]],
@@ -274,7 +274,7 @@ class Signal:
 
     @classmethod
     def read(cls, answer: Mapping[str, Any]) -> Self:
-        """From the API's answer."""
+        """Reads the API's JSON."""
         return cls(
             name=answer["name"],
             received_at=answer["received_at"],
@@ -303,7 +303,7 @@ class SignalAnswer:
 
     @classmethod
     def read(cls, answer: Mapping[str, Any]) -> Self:
-        """From the API's answer."""
+        """Reads the API's JSON."""
         return cls(
             outcome=answer["outcome"],
             signal_id=answer["signal_id"],
@@ -324,7 +324,7 @@ class Submitted:
 
     @classmethod
     def read(cls, answer: Mapping[str, Any]) -> Self:
-        """From the API's answer."""
+        """Reads the API's JSON."""
         return cls(
             duplicate=answer["duplicate"],
             execution_id=answer["execution_id"],
@@ -389,7 +389,7 @@ class Task:
 
     @classmethod
     def read(cls, answer: Mapping[str, Any]) -> Self:
-        """From the API's answer."""
+        """Reads the API's JSON."""
         return cls(
             attempt_id=answer["attempt_id"],
             attempt_index=answer["attempt_index"],
@@ -434,7 +434,7 @@ class Upstream:
 
     @classmethod
     def read(cls, answer: Mapping[str, Any]) -> Self:
-        """From the API's answer."""
+        """Reads the API's JSON."""
         return cls(
             execution_id=answer["execution_id"],
             outcome=answer["outcome"],
@@ -463,7 +463,7 @@ class UsageAnswer:
 
     @classmethod
     def read(cls, answer: Mapping[str, Any]) -> Self:
-        """From the API's answer."""
+        """Reads the API's JSON."""
         return cls(
             outcome=answer["outcome"],
             action=answer.get("action"),

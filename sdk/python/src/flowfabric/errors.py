@@ -1,18 +1,18 @@
-"""Everything that can go wrong, by who acts: one class per class of code, with the server's own words."""
+"""All errors. There is one exception for each class of error codes, with the server's message."""
 
 from __future__ import annotations
 
 import json
 from typing import Any, Dict, Mapping, Optional, Type
 
-#: Codes that say a lease is over, whatever was asked under it.
+#: Codes which mean that the lease is over, for any call.
 LEASE_CODES = frozenset(
     {"stale_lease", "lease_expired", "lease_revoked", "execution_not_active", "execution_not_found"}
 )
 
 
 class FlowFabricError(Exception):
-    """The root of all errors of this package."""
+    """The base class of all errors of this package."""
 
 
 class ConfigError(FlowFabricError, ValueError):
@@ -22,36 +22,36 @@ class ConfigError(FlowFabricError, ValueError):
 class RequestError(FlowFabricError):
     """A request did not succeed."""
 
-    #: The stable code.
+    #: The stable error code.
     code: str = "transport"
-    #: The HTTP status; None when no answer came.
+    #: The HTTP status; None without a response.
     status: Optional[int] = None
-    #: What happened, for people.
+    #: A description for people.
     detail: str = ""
-    #: What is wrong with which field of the request.
+    #: The problems by field of the request.
     fields: Mapping[str, str] = {}
-    #: What the engine adds: the outcome that won, the oldest cursor, the missing capabilities.
+    #: Further data by name: the outcome that won, the oldest cursor, the missing capabilities.
     facts: Mapping[str, str] = {}
-    #: True when the same request may succeed later.
+    #: True if the same request may succeed later.
     retryable: bool = False
-    #: The request's id, in the server's log too.
+    #: The request's id, which is also in the server's log.
     request_id: Optional[str] = None
 
 
 class TransportError(RequestError):
-    """No answer came: the server cannot be reached, or went away in the middle."""
+    """There was no response: the server is unreachable, or the connection was lost."""
 
     retryable = True
 
     def __init__(self, detail: str, *, sent: bool = True) -> None:
         super().__init__(detail)
         self.detail = detail
-        #: False when the request certainly never reached the server.
+        #: False if the request certainly did not reach the server.
         self.sent = sent
 
 
 class ApiError(RequestError):
-    """The server refused; `code` says why."""
+    """The server returned an error; `code` is the reason."""
 
     def __init__(self, status: int, problem: Mapping[str, Any], request_id: Optional[str] = None) -> None:
         self.status = status
@@ -66,7 +66,7 @@ class ApiError(RequestError):
 
     @property
     def ends_lease(self) -> bool:
-        """True when the lease the request was made under is over."""
+        """True if the lease of the request is over."""
         return self.code in LEASE_CODES
 
 
@@ -75,7 +75,7 @@ class InvalidRequest(ApiError):
 
 
 class Unauthenticated(ApiError):
-    """401: the token is missing or not genuine."""
+    """401: the token is missing or invalid."""
 
 
 class Forbidden(ApiError):
@@ -83,19 +83,19 @@ class Forbidden(ApiError):
 
 
 class NotFound(ApiError):
-    """404: there is no such thing, or it is not open."""
+    """404: the thing does not exist, or is not open."""
 
 
 class Conflict(ApiError):
-    """409: the state of things does not allow it."""
+    """409: the current state does not allow it."""
 
 
 class LeaseLost(Conflict):
-    """409: the lease is over; somebody else may hold the execution, or it has ended."""
+    """409: the lease is over. Another worker may hold the execution, or it has ended."""
 
 
 class CursorExpired(ApiError):
-    """410: what lies behind the cursor is no longer kept; `facts["oldest"]` is where to go on."""
+    """410: events behind the cursor are no longer kept. `facts["oldest"]` is the oldest cursor that works."""
 
 
 class TooLarge(ApiError):
@@ -103,11 +103,11 @@ class TooLarge(ApiError):
 
 
 class Unavailable(ApiError):
-    """408, 429, 502 to 504 and 507: not now; the same request may succeed later."""
+    """408, 429, 502 to 504 and 507: a temporary error; the same request may succeed later."""
 
 
 class ServerFault(ApiError):
-    """5xx: the server made a mistake; its log has the details under `request_id`."""
+    """5xx: a defect of the server. Its log has the details under `request_id`."""
 
 
 _BY_STATUS: Dict[int, Type[ApiError]] = {
@@ -128,7 +128,7 @@ _BY_STATUS: Dict[int, Type[ApiError]] = {
 
 
 def of_problem(status: int, problem: Mapping[str, Any], request_id: Optional[str] = None) -> ApiError:
-    """The error a problem document means."""
+    """The error for a problem document."""
     kind = _BY_STATUS.get(status, ServerFault if status >= 500 else ApiError)
     if kind is Conflict and str(problem.get("code")) in LEASE_CODES:
         kind = LeaseLost
@@ -136,7 +136,7 @@ def of_problem(status: int, problem: Mapping[str, Any], request_id: Optional[str
 
 
 def of_answer(status: int, headers: Mapping[str, str], body: bytes) -> ApiError:
-    """The error an answer means; one without a problem document still has a status."""
+    """The error for a response. Without a problem document it still has a status."""
     try:
         problem = json.loads(body)
     except ValueError:
@@ -152,7 +152,7 @@ def of_answer(status: int, headers: Mapping[str, str], body: bytes) -> ApiError:
 
 
 def of_item(problem: Mapping[str, Any]) -> ApiError:
-    """The error of one item of a batch, which carries a code and no status."""
+    """The error of one item in a batch, which has a code but no status."""
     code = str(problem.get("code", ""))
     if code == "store_full":
         status = 507
@@ -169,19 +169,19 @@ def of_item(problem: Mapping[str, Any]) -> ApiError:
     return of_problem(status, problem)
 
 
-# What a handler raises to say how its task ends.
+# Exceptions that a handler raises to end its task in a certain way.
 
 
 class TaskError(FlowFabricError):
-    """Fails the task: with a category, and a word on whether and when it is tried again."""
+    """Fails the task with a category. Can also set whether and when it is retried."""
 
     #: A handler raised an error.
     HANDLER = "handler_error"
-    #: A handler was torn down by something that is no error, such as SystemExit.
+    #: A handler ended with something that is not an `Exception`, such as SystemExit.
     PANIC = "handler_panic"
-    #: The input is not what the handler takes.
+    #: The input does not fit the handler.
     PAYLOAD_DECODE = "extractor_payload_decode"
-    #: No handler takes executions of this kind.
+    #: The worker has no handler for the kind.
     NO_HANDLER = "runtime_no_handler"
 
     def __init__(
@@ -200,29 +200,29 @@ class TaskError(FlowFabricError):
 
 
 class NonRetryable(TaskError):
-    """Fails the execution for good, whatever its retry policy says."""
+    """Fails the execution for good, whatever its retry policy."""
 
     def __init__(self, reason: str, category: str = TaskError.HANDLER) -> None:
         super().__init__(reason, category, retryable=False)
 
 
 class RetryAfter(TaskError):
-    """Fails the attempt and asks for the next one no sooner than this, as a provider's 429 does."""
+    """Fails the attempt, and delays the next one by at least this time, for example after a provider's 429."""
 
     def __init__(self, reason: str, retry_after_ms: int, category: str = TaskError.HANDLER) -> None:
         super().__init__(reason, category, retry_after_ms=retry_after_ms)
 
 
 class SetAside(BaseException):
-    """This run of the handler is over and the engine knows it: let it pass.
+    """This run of the handler is over, and the engine knows it. Do not catch this.
 
-    Not an `Exception`, so that `except Exception` in a handler does not stop it. A handler that stops it anyway changes
-    nothing: the lease is gone, and whatever it returns is not sent.
+    It is not an `Exception`, so `except Exception` in a handler does not catch it. A handler that catches it anyway changes
+    nothing: the lease is over, and its return value is not sent.
     """
 
 
 class Suspended(SetAside):
-    """The execution waits for signals; the handler is called again from its beginning when they came."""
+    """The execution waits for signals. The handler is called again from its beginning when the wait ends."""
 
     def __init__(self, suspension_id: str) -> None:
         super().__init__(f"the execution is suspended ({suspension_id}); this run of its handler is over")
@@ -230,7 +230,7 @@ class Suspended(SetAside):
 
 
 class WaitingForChildren(SetAside):
-    """The execution waits for its children; the handler is called again when all have ended."""
+    """The execution waits for its children. The handler is called again when all have ended."""
 
     def __init__(self, open_children: int) -> None:
         super().__init__(f"the execution waits for {open_children} children; this run of its handler is over")
@@ -238,7 +238,7 @@ class WaitingForChildren(SetAside):
 
 
 class HandedBack(SetAside):
-    """The attempt was delayed, yielded or cancelled by its handler."""
+    """The handler delayed, yielded or cancelled the attempt."""
 
     def __init__(self, outcome: str) -> None:
         super().__init__(f"the attempt is {outcome}; this run of its handler is over")
@@ -246,9 +246,9 @@ class HandedBack(SetAside):
 
 
 class BudgetSpent(SetAside):
-    """A report met a hard limit and the budget ended the lease: the execution is parked, failed or cancelled."""
+    """A report exceeded a hard limit, and the budget ended the lease. The execution is parked, failed or cancelled."""
 
     def __init__(self, answer: Any) -> None:
         super().__init__("a hard limit of the budget is met; this run of its handler is over")
-        #: The budget's answer.
+        #: The outcome of the report.
         self.answer = answer

@@ -17,14 +17,14 @@ __all__ = ["BudgetRef", "ChildFields", "Fields", "MemberFields", "QuotaRef", "Re
 
 
 def body(fields: Mapping[str, Any]) -> Dict[str, Any]:
-    """The body of a request: without fields that are None, and with the payload encoded."""
+    """The body of a request: the payload is encoded, and fields that are None are left out."""
     said: Dict[str, Any] = {name: value for name, value in fields.items() if value is not None and name != "input"}
     put(said, "input", fields.get("input"))
     return said
 
 
 def submission(fields: Mapping[str, Any]) -> Dict[str, Any]:
-    """The same with an id or a key, so that sending it twice submits once."""
+    """The same with an id or a key, so that a repeated request submits once."""
     said = body(fields)
     if "idempotency_key" not in said:
         said.setdefault("execution_id", mint())

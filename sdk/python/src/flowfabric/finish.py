@@ -1,6 +1,7 @@
-"""Completions on their way to the engine, and the worker's next tasks on the way back.
+"""Sends completions to the engine, and receives the worker's next tasks in the responses.
 
-At most one request of completions is out; what ends meanwhile goes with the next one. Nothing waits while nothing is out.
+At most one request of completions is in flight. Tasks that end meanwhile go with the next one. Without a request in
+flight, a completion is sent at once.
 """
 
 from __future__ import annotations
@@ -20,21 +21,21 @@ from .lease import Lease
 
 log = logging.getLogger("flowfabric")
 
-#: The most completions and bytes of one request.
+#: The maximum number of completions and bytes in one request.
 ENDS_MAX = 64
 BYTES_MAX = 448 * 1024
 #: A larger completion travels alone.
 ALONE_BYTES = 64 * 1024
-#: How soon a completion that failed for now is sent again.
+#: The pauses before a completion with a temporary error is sent again.
 REPEAT = Retry(initial_s=0.05, max_s=2.0)
 
 
 class NotTogether(FlowFabricError):
-    """The server refused the whole list, perhaps because of another completion in it: each must be sent by itself."""
+    """The server refused the whole list, maybe because of another completion in it. Each must be sent alone."""
 
 
 class Slots:
-    """How many tasks a worker may hold at once; a claim takes slots before it asks."""
+    """The slots of a worker: the tasks it may hold at once. A claim takes its slots before its request."""
 
     def __init__(self, count: int) -> None:
         self._free = count
@@ -42,7 +43,7 @@ class Slots:
         self.freed = asyncio.Event()
 
     def take(self, at_most: int) -> "List[Slot]":
-        """As many free slots as there are, up to this many."""
+        """Takes the free slots, up to this number."""
         count = max(0, min(self._free, at_most))
         self._free -= count
         return [Slot(self) for _ in range(count)]
@@ -53,13 +54,13 @@ class Slots:
 
 
 class Slot:
-    """Room for one task."""
+    """A slot for one task."""
 
     def __init__(self, slots: Slots) -> None:
         self._slots: Optional[Slots] = slots
 
     def give_back(self) -> None:
-        """Makes it free; a second time changes nothing."""
+        """Frees the slot. A second call does nothing."""
         slots, self._slots = self._slots, None
         if slots is not None:
             slots._give_back()
@@ -67,7 +68,7 @@ class Slot:
 
 @dataclasses.dataclass(frozen=True)
 class _Ending:
-    """A completion that waits for its answer."""
+    """A completion that waits for its outcome."""
 
     item: bytes
     lease: Lease
@@ -75,13 +76,13 @@ class _Ending:
     answer: "asyncio.Future[None]"
 
 
-#: Takes a task in: as the server said it, the slot for it (None: there is no room), when the claim was first sent, and
-#: whether it was sent more than once.
+#: Accepts a claimed task. Arguments: the server's JSON, its slot (None if there is none), when the claim was first sent,
+#: and whether it was sent more than once.
 Taker = Callable[[Mapping[str, Any], Optional[Slot], float, bool], None]
 
 
 class Finisher:
-    """What a worker has finished and the engine has not answered yet."""
+    """The completions of a worker that the engine has not confirmed yet."""
 
     def __init__(
         self,
@@ -95,7 +96,7 @@ class Finisher:
         self._transport = transport
         self._path = path
         self._slots = slots
-        #: The claim for this many tasks; None when the worker takes nothing new.
+        #: The claim for this many tasks; None if the worker claims no more.
         self._claim = claim
         self._taker = taker
         self._lease_ttl_s = lease_ttl_s
@@ -103,9 +104,9 @@ class Finisher:
         self._sending: "Optional[asyncio.Task[None]]" = None
 
     async def complete(self, item: bytes, lease: Lease, slot: Slot) -> None:
-        """Completes a task together with what else ends; raises why it was refused.
+        """Completes a task, together with others that end at the time. Raises the error if it fails.
 
-        A completion that was accepted or refused for good has given its slot back. One that failed for now keeps it.
+        A completion that succeeded or failed for good has freed its slot. One with a temporary error keeps it.
         """
         answer: "asyncio.Future[None]" = asyncio.get_running_loop().create_future()
         self._waiting.append(_Ending(item, lease, slot, answer))
@@ -114,7 +115,7 @@ class Finisher:
         await answer
 
     def sending(self) -> "List[asyncio.Task[None]]":
-        """The task that sends, while there is one."""
+        """The sending asyncio task, if there is one."""
         return [] if self._sending is None else [self._sending]
 
     async def _send_all(self) -> None:
@@ -126,14 +127,14 @@ class Finisher:
                 try:
                     await self._send(endings)
                 except Exception as error:
-                    # No answer of a server gets here; a defect must not leave its callers waiting.
+                    # No server response causes this; a defect must not leave its callers waiting.
                     for ending in endings:
                         _answer(ending, error)
         finally:
             self._sending = None
 
     def _next(self) -> List[_Ending]:
-        """The next completions to send, in the order they came."""
+        """The next completions to send, in order."""
         endings: List[_Ending] = []
         size = 0
         while self._waiting and len(endings) < ENDS_MAX:
@@ -152,7 +153,7 @@ class Finisher:
         return endings
 
     async def _send(self, endings: Sequence[_Ending]) -> None:
-        """Sends one list until it is answered, or none of its leases can be trusted any more."""
+        """Sends one list until there is a response, or until none of its leases is trusted any more."""
         free = self._slots.take(ENDS_MAX - len(endings))
         try:
             claim = self._claim(len(endings) + len(free))
@@ -170,7 +171,7 @@ class Finisher:
                     if not error.retryable or not any(ending.lease.trusted for ending in endings):
                         self._refused(endings, error)
                         return
-                    # The answer may be lost and tasks taken: the same request asks for the same ones.
+                    # Only the response may be lost, with claimed tasks in it: the same request returns the same tasks.
                     failures += 1
                     log.debug("%d results were not answered and are sent again: %s", len(endings), error)
                     await asyncio.sleep(min(REPEAT.pause(failures, error), self._lease_ttl_s / 10))
@@ -180,9 +181,9 @@ class Finisher:
         self._answered(endings, answer, sent, failures > 0)
 
     def _answered(self, endings: Sequence[_Ending], answer: Mapping[str, Any], sent: float, repeated: bool) -> None:
-        """Frees the slots of what ended, fills them with the tasks that came, then answers the callers.
+        """Frees the slots of ended tasks, fills them with the new tasks, then resolves the callers.
 
-        There is no await in here: the claim loop sees the slots that are left.
+        It contains no await, so the claim loop sees only the slots that are left.
         """
         errors: List[Optional[RequestError]] = [of_item(item) if "code" in item else None for item in answer["results"]]
         for ending, error in zip(endings, errors):
@@ -190,10 +191,10 @@ class Finisher:
                 ending.slot.give_back()
         refusal = answer.get("claim_error")
         if refusal is not None:
-            # The claim loop asks next, and acts on it.
+            # The claim loop claims next, and handles the error.
             log.debug("a claim that went along with results failed: %s", of_item(refusal))
         for task in answer.get("tasks") or ():
-            # There is one task too many when a completion that the claim counted on failed for now.
+            # If a completion had a temporary error, its slot is not free, and there is one task too many.
             slots = self._slots.take(1)
             self._taker(task, slots[0] if slots else None, sent, repeated)
         for ending, error in zip(endings, errors):
@@ -210,7 +211,7 @@ class Finisher:
 
 
 def _answer(ending: _Ending, error: Optional[BaseException]) -> None:
-    # A caller that was cancelled needs no answer.
+    # A cancelled caller needs no outcome.
     if ending.answer.done():
         return
     if error is None:

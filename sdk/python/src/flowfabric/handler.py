@@ -1,4 +1,4 @@
-"""A function that runs tasks of one kind: what it takes, found out once, and how it is called."""
+"""The handler of a kind: its parameters, which are inspected once, and its call."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _CONTEXT_NAMES = ("ctx", "context")
 
 
 class Handler:
-    """A handler takes nothing, its input, its context, or both in any order.
+    """A handler takes no arguments, its input, its context, or both in any order.
 
-    The context is the parameter of that type, or the one called `ctx`; the other one is the input. A plain function runs in a
+    The context is the parameter of that type or named `ctx`; the other parameter is the input. A plain function runs in a
     thread with a `Context`, an `async def` in the worker's event loop with an `AsyncContext`.
     """
 
@@ -55,7 +55,7 @@ class Handler:
         self._places.append(place)
 
     def arguments(self, context: Union[Context, AsyncContext]) -> List[Any]:
-        """What it is called with; an input that does not fit fails the task."""
+        """The arguments of the call. An input that does not fit fails the task."""
         taken: List[Any] = []
         for place in self._places:
             if place == "context":
@@ -66,7 +66,7 @@ class Handler:
 
 
 def _annotations(kind: str, function: Callable[..., Any]) -> Dict[str, Any]:
-    """The types of a handler's parameters; none when they cannot be read."""
+    """The types of a handler's parameters; empty if they cannot be read."""
     annotated: Any = function
     while isinstance(annotated, functools.partial):
         annotated = annotated.func

@@ -1,6 +1,6 @@
-"""Types of Pydantic and msgspec, checked and written by those libraries.
+"""Pydantic and msgspec types, which those libraries validate and serialise.
 
-Neither is a dependency: a library is looked up only for a class that is of it, so a program without such a class needs none.
+Neither is a dependency: a library is imported only for one of its classes, so a program without such classes needs none.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import json
 import re
 from typing import Any, List
 
-#: As many problems of one value as a failure names.
+#: The maximum number of problems of one value in a failure.
 _PROBLEMS_MAX = 10
 #: Where msgspec found a problem, at the end of its text: "Expected `int`, got `str` - at `$.homes[0].number`".
 _MSGSPEC_PLACE = re.compile(r" - at `\$(.*)`\Z")
 
 
 class Invalid(Exception):
-    """The value is not of the type; each problem names the field it is about."""
+    """The value is not of the type; each problem names its field."""
 
     def __init__(self, problems: List[str]) -> None:
         more = len(problems) - _PROBLEMS_MAX
@@ -35,7 +35,7 @@ def validated(value: Any, kind: Any, where: str) -> Any:
     if _is_pydantic(kind):
         pydantic = importlib.import_module("pydantic")
         try:
-            # Read from JSON, so that a strict model takes a string for what JSON has no other form for, such as a date.
+            # Validated from JSON, so that a strict model accepts a string for types without a JSON form, such as a date.
             return _adapter(kind).validate_json(json.dumps(value))
         except TypeError as error:
             # An integer that is too long for `int`.

@@ -1,4 +1,4 @@
-"""Bytes in JSON: any JSON value as it is, bytes as base64."""
+"""Payloads in JSON: a JSON value unchanged, bytes as base64."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from typing import Any, Dict, List, Optional, Union
 from . import models
 from .errors import ConfigError
 
-#: Integers of more digits are read as `decimal.Decimal`: making an `int` of them takes time that grows with the square of
-#: their length, and Python refuses to.
+#: Integers with more digits are read as `decimal.Decimal`. The time to create an `int` grows with the square of the number
+#: of digits, so Python refuses it.
 DIGITS_MAX = 4_300
-#: How deep a value nests that is surely read; Python's own reader gives up somewhere behind it.
+#: Values nested up to this depth can always be read. Python's own reader fails at some greater depth.
 DEPTH_MAX = 200
 
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
@@ -25,13 +25,13 @@ _LIMITS_DIGITS = hasattr(sys, "get_int_max_str_digits")
 
 @dataclasses.dataclass(frozen=True)
 class Json:
-    """A value that is JSON even where None would mean "nothing": `Json(None)` is JSON's null."""
+    """A JSON value even where None would mean "no value": `Json(None)` is JSON's null."""
 
     value: Any
 
 
 class Unreadable:
-    """Stands where a value nests deeper than it can be read."""
+    """Replaces a value that is nested too deeply to be read."""
 
 
 UNREADABLE = Unreadable()
@@ -44,14 +44,14 @@ def dump(value: Any) -> bytes:
         try:
             return text.encode()
         except UnicodeEncodeError:
-            # Half of a surrogate pair, which JSON can only say by an escape.
+            # Half of a surrogate pair, which JSON can only represent by an escape.
             return json.dumps(value, separators=(",", ":"), allow_nan=False, default=_plain).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise ConfigError(f"is not JSON: {error}") from error
 
 
 def load(text: Union[bytes, str]) -> Any:
-    """What an answer says, whoever wrote the payloads in it; `ValueError` when it is not JSON or nests too deep."""
+    """Parses a response with any payloads in it. Raises `ValueError` if it is not JSON or is nested too deeply."""
     try:
         return _load(text)
     except RecursionError as error:
@@ -59,7 +59,7 @@ def load(text: Union[bytes, str]) -> Any:
 
 
 def load_around(text: bytes, level: int) -> Any:
-    """The same where each object or list that opens at this level stands alone: one too deep is `UNREADABLE`, the rest is read."""
+    """Like `load`, but an object or list at this level that is nested too deeply becomes `UNREADABLE`, and the rest is read."""
     try:
         return _load(text)
     except RecursionError:
@@ -73,7 +73,7 @@ def _load(text: Union[bytes, str]) -> Any:
         except json.JSONDecodeError:
             raise
         except ValueError:
-            # An integer of too many digits; only now is it worth looking at each.
+            # An integer with too many digits; only now is each one checked.
             pass
     return json.loads(text, parse_int=_integer)
 
@@ -83,13 +83,13 @@ def _integer(digits: str) -> Union[int, decimal.Decimal]:
         try:
             return int(digits)
         except ValueError:
-            # The process was told to refuse shorter ones too.
+            # The process has a lower limit.
             pass
     return decimal.Decimal(digits)
 
 
 def _without_deep(text: bytes, level: int) -> bytes:
-    """The text with a constant that no server sends in place of what opens at the level and nests too deep."""
+    """The text with a constant that no server sends in place of values that open at the level and are nested too deeply."""
     kept: List[bytes] = []
     depth = opened = done = 0
     deep = False
@@ -131,7 +131,7 @@ def put(body: Dict[str, Any], field: str, value: Any) -> None:
 
 
 def take(value: Any, encoding: Optional[str]) -> Any:
-    """The value of a payload field: JSON as Python's own, anything else as bytes."""
+    """The value of a payload field: JSON as Python values, anything else as bytes."""
     if encoding == "base64" and isinstance(value, str):
         return base64.b64decode(value + "=" * (-len(value) % 4))
     return value

@@ -1,4 +1,4 @@
-"""A worker at work: registered, claiming for its free slots, renewing its leases, running handlers, and going down in order."""
+"""A running worker: it registers, claims for its free slots, renews leases, runs handlers, and shuts down in order."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ log = logging.getLogger("flowfabric")
 
 T = TypeVar("T")
 
-#: How long one claim waits for work before the loop comes round.
+#: How long one claim waits for work.
 _CLAIM_WAIT_S = 20.0
-#: As many tasks as one claim may ask for.
+#: The maximum number of tasks in one claim.
 _CLAIM_MAX = 256
-#: A drain is said to the worker first and to its leases shortly after: they are asked about at these pauses.
+#: The worker learns of a drain before its leases do, so it renews them again after these pauses.
 _ASK_AFTER_S = (0.2, 0.8, 2.0)
-#: A long poll that brings nothing sooner than this was not held back: the next one comes no sooner than that either.
+#: An empty long poll that returns sooner than this was not held; the next one starts no sooner either.
 _AT_ONCE_S = 0.2
-#: As many leases as one heartbeat renews: the body of a worker with all the slots there are would be too large.
+#: The maximum number of leases in one heartbeat, because more might not fit in one body.
 _RENEW_MAX = 1000
-#: The longest reason the engine takes, in bytes.
+#: The longest reason that the engine accepts, in bytes.
 _REASON_MAX = 4096
-#: A worker whose server answers nothing asks again no later than this.
+#: The pauses of a worker while its server does not respond.
 _RETRY = Retry(initial_s=0.1, max_s=2.0)
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """What a worker was told."""
+    """The settings of a worker."""
 
     worker_id: str
     instance: str
@@ -60,7 +60,7 @@ class Settings:
     capabilities: Sequence[str]
     slots: int
     lease_ttl_ms: int
-    #: How long running tasks may take to end once the worker goes down.
+    #: How long running tasks may take to end when the worker shuts down.
     drain_grace_s: float
     #: How long an async handler that was told to stop may take before it is cancelled.
     stop_grace_s: float
@@ -103,7 +103,7 @@ class Runtime:
         self._beat_at = 0.0
 
     def stop(self) -> None:
-        """Claims no more and lets running tasks end; a second time, tells them to stop at once."""
+        """Claims no more and lets running tasks end. A second call tells them to stop at once."""
         if self._stop.is_set():
             self._hurry.set()
         self._stop.set()
@@ -118,12 +118,12 @@ class Runtime:
             try:
                 await self._claim_loop()
             finally:
-                # Also when it was cancelled: completions take nothing new along any more.
+                # Also after a cancellation: completions no longer claim new tasks.
                 self._stop.set()
                 try:
                     await self._drain()
                 finally:
-                    # Also when nobody waits for it: a task left here would be renewed for ever.
+                    # Also if the drain was cancelled: a task left here would be renewed for ever.
                     self._left_behind = True
                     await ended([*self._running, *self._finisher.sending(), *keeping, *self._beats])
                     await self._leave()
@@ -131,10 +131,10 @@ class Runtime:
             self._blocking.close()
             await self._transport.close()
 
-    # Being there.
+    # Registration.
 
     async def _first_registration(self) -> bool:
-        """Registers, however long the server takes to be there; a refusal is raised. False when stopped before."""
+        """Registers, and waits for the server if necessary. Raises other errors. Returns False if stopped before."""
         failures = 0
         while not self._stop.is_set():
             try:
@@ -181,7 +181,7 @@ class Runtime:
         return await self._transport.send(Request("POST", path, None, raw, wait_s=wait_s, once=True))
 
     async def _attend(self) -> None:
-        """Hears at once that the worker is drained; renewals, which would say so too, come less often."""
+        """Learns at once that the worker is drained. Renewals also tell this, but less often."""
         failures = 0
         while True:
             asked = time.monotonic()
@@ -214,7 +214,7 @@ class Runtime:
         except (RequestError, asyncio.TimeoutError) as error:
             log.warning("the registration of %s is left to run out: %s", self.settings.instance, error)
 
-    # Keeping leases.
+    # Renewal of leases.
 
     async def _keep(self) -> None:
         while True:
@@ -225,7 +225,7 @@ class Runtime:
             if batch or time.monotonic() >= self._beat_at:
                 self._beat_at = time.monotonic() + self._heartbeat_s
                 for first in range(0, max(1, len(batch)), _RENEW_MAX):
-                    # Apart from this loop: deadlines pass while a renewal is under way.
+                    # In a separate task, because deadlines may pass during a renewal.
                     beat = asyncio.ensure_future(self._beat(batch[first : first + _RENEW_MAX]))
                     self._beats.add(beat)
                     beat.add_done_callback(self._beats.discard)
@@ -243,7 +243,7 @@ class Runtime:
             for item in answer["leases"]:
                 said.setdefault(item["execution_id"], []).append(item)
             for lease in batch:
-                # By name: an answer that leaves one out must not end another.
+                # Matched by id, so that a missing reply for one lease does not end another.
                 items = said.get(lease.task.execution_id)
                 lease.settle(sent, items.pop(0) if items else None)
         except (RequestError, asyncio.TimeoutError, LookupError, TypeError) as error:
@@ -260,25 +260,25 @@ class Runtime:
     async def _register_again(self) -> None:
         try:
             await self._register()
-            # A claim that still waits was made under the registration that is gone.
+            # A waiting claim belongs to the lost registration.
             self._registered_anew.set()
         except RequestError as error:
             log.warning("cannot register %s again yet: %s", self.settings.instance, error)
 
-    # Claiming.
+    # Claims.
 
     async def _claim_loop(self) -> None:
         failures, sent = 0, 0.0
         request_id: Optional[str] = None
         slots: List[Slot] = []
         while not self._stop.is_set():
-            # A claim holds its slots until it is answered: nothing else may fill them.
+            # A claim keeps its slots until its response, so that nothing else fills them.
             slots = slots or self._slots.take(_CLAIM_MAX)
             if not slots:
                 self._slots.freed.clear()
                 await self._unless_stopped(self._slots.freed.wait())
                 continue
-            # An answer that was lost is asked for with the same id and brings the same tasks, under leases as old as the first try.
+            # After a lost response, the same id returns the same tasks, with leases as old as the first try.
             repeated = request_id is not None
             if request_id is None:
                 request_id, sent = mint(), time.monotonic()
@@ -312,11 +312,11 @@ class Runtime:
                 slot.give_back()
             slots = []
             if not tasks and time.monotonic() - asked < _AT_ONCE_S:
-                # A server on its way down does not hold its answers back.
+                # A server that shuts down does not hold long polls.
                 await self._unless_stopped(asyncio.sleep(_AT_ONCE_S))
 
     def _claim_along(self, count: int) -> Optional[Dict[str, Any]]:
-        """The claim that goes along with completions; None when the worker takes nothing new."""
+        """The claim that is sent with completions; None if the worker claims no more."""
         if self._stop.is_set() or self._draining:
             return None
         return {
@@ -328,18 +328,18 @@ class Runtime:
         }
 
     def _take_along(self, said: Mapping[str, Any], slot: Optional[Slot], sent: float, repeated: bool) -> None:
-        """Starts a task that came along with answers to completions, unless the worker was drained meanwhile."""
+        """Starts a task from a response to completions, unless the worker was drained meanwhile."""
         if self._draining and slot is not None:
             slot.give_back()
             slot = None
         self._take(said, slot, sent, repeated)
 
     def _take(self, said: Mapping[str, Any], slot: Optional[Slot], sent: float, repeated: bool) -> None:
-        """Starts a claimed task. One that comes without a slot, or on the way down, is handed back."""
+        """Starts a claimed task. Hands it back if there is no slot, or if the worker is shutting down."""
         try:
             task = Task.claimed(said)
         except Exception:
-            # No input gets here; a server that says something else does not stop what can be read.
+            # No input causes this. An invalid task from the server must not affect the others.
             log.exception("a task of %s cannot be read; its lease is left to run out", self.settings.instance)
             if slot is not None:
                 slot.give_back()
@@ -355,7 +355,7 @@ class Runtime:
             self._spawn(self._run(task, lease, slot), slot)
 
     async def _unless_stopped(self, waited: Coroutine[Any, Any, T], *others: asyncio.Event) -> Optional[T]:
-        """What is waited for; None, and it is given up, when the worker is stopped or one of the others comes first."""
+        """Returns the result. If the worker is stopped or another event comes first, cancels the work and returns None."""
         work = asyncio.ensure_future(waited)
         first = [asyncio.ensure_future(event.wait()) for event in (self._stop, *others)]
         try:
@@ -364,7 +364,7 @@ class Runtime:
         finally:
             await ended([work, *first])
 
-    # Running.
+    # Running tasks.
 
     def _spawn(self, work: Coroutine[Any, Any, None], slot: Optional[Slot]) -> None:
         running = asyncio.ensure_future(work)
@@ -372,12 +372,12 @@ class Runtime:
         running.add_done_callback(functools.partial(self._finished, slot))
 
     async def _hand_back(self, task: Task, lease: Lease) -> None:
-        """Gives back a task that no handler has begun."""
+        """Hands back a task that no handler has started."""
         lease.tell(CancelReason.YIELD_REQUESTED)
         await self._end(AsyncTaskCalls(self._transport, task, lease), None, None)
 
     async def _run_if_held(self, task: Task, lease: Lease, slot: Slot) -> None:
-        """Runs a task of a claim that was repeated: the lease may be over by now, so its handler waits for a renewal."""
+        """Runs a task of a repeated claim. Its lease may already be over, so the handler starts after a renewal."""
         until = time.monotonic() + lease.ttl_s
         while True:
             await self._beat([lease])
@@ -388,7 +388,7 @@ class Runtime:
                 break
             await asyncio.sleep(lease.ttl_s / 12)
         if self._stop.is_set():
-            # On the way down nothing is begun that can still be handed back.
+            # During a shutdown, a task that can still be handed back is not started.
             await self._hand_back(task, lease)
             return
         self._book.add(lease)
@@ -403,7 +403,7 @@ class Runtime:
             log.error("a task ended in an unforeseen way", exc_info=running.exception())
 
     async def _run(self, task: Task, lease: Lease, slot: Slot) -> None:
-        """Runs one task to its end, whatever its handler does."""
+        """Runs one task and ends it, whatever its handler does."""
         calls = AsyncTaskCalls(self._transport, task, lease)
         try:
             if task.unreadable is not None:
@@ -420,7 +420,7 @@ class Runtime:
             await self._end(calls, None, None)
         except BaseException as error:
             if self._left_behind:
-                # Its thread may still be at work: nobody else may have the task before the lease runs out.
+                # Its thread may still be running, so no other worker may get the task before the lease expires.
                 raise
             await self._end(calls, None, error)
         else:
@@ -435,7 +435,7 @@ class Runtime:
         try:
             await asyncio.wait([work, told], return_when=asyncio.FIRST_COMPLETED)
             if not work.done():
-                # On the way down nobody waits long: the handler had the whole grace.
+                # During a shutdown the wait is short, because the handler had the whole grace period.
                 shutdown = calls.lease.reason == CancelReason.SHUTDOWN
                 grace = self.settings.stop_grace_s
                 await asyncio.wait([work], timeout=min(1.0, grace) if shutdown else grace)
@@ -444,7 +444,7 @@ class Runtime:
                 await asyncio.wait([work], timeout=self.settings.stop_grace_s)
             if not work.done():
                 log.error("%s: its handler does not stop; its lease is left to run out", calls.task.execution_id)
-                # Nobody else may have the task while this one is at work.
+                # No other worker may get the task while this handler runs.
                 calls.lease.tell(CancelReason.LEASE_LOST)
                 raise asyncio.CancelledError
             return work.result()
@@ -455,7 +455,7 @@ class Runtime:
                 work.add_done_callback(_looked_at)
 
     async def _run_in_thread(self, handler: Handler, task: Task, lease: Lease) -> Any:
-        """A thread cannot be stopped from outside: its slot is taken until it ends, and its lease kept while it is good."""
+        """Runs a plain function. A thread cannot be stopped from outside, so its slot stays taken and its lease is renewed."""
         loop = asyncio.get_running_loop()
         done: "asyncio.Future[Any]" = loop.create_future()
         context = Context(TaskCalls(self._blocking, task, lease), self.settings.instance)
@@ -478,7 +478,7 @@ class Runtime:
             try:
                 loop.call_soon_threadsafe(settle, result, failed)
             except RuntimeError:
-                # The worker did not wait for it.
+                # The worker has already ended.
                 pass
 
         thread = threading.Thread(
@@ -490,7 +490,7 @@ class Runtime:
     async def _end(
         self, calls: AsyncTaskCalls, completion: Optional["_Completion"], error: Optional[BaseException]
     ) -> None:
-        """Ends a task: completed by its handler's success, else by why it was told to stop, else as failed."""
+        """Ends a task: completes it after success, else ends it by the reason to stop, else fails it."""
         task, lease = calls.task, calls.lease
         if lease.set_aside:
             # The execution waits or was handed back; the next claim runs the handler again.
@@ -525,14 +525,14 @@ class Runtime:
                         raise
                     if not error.retryable or not lease.trusted:
                         raise
-                    # A store that is full or away takes it later; the lease is renewed until then.
+                    # A full or unavailable store accepts it later; the lease is renewed until then.
                     await asyncio.sleep(min(REPEAT.pause(failures, error), lease.ttl_s / 10))
         except (TooLarge, InvalidRequest) as error:
             await self._fail(calls, TaskError(f"the result is refused: {error}", retryable=False))
 
     async def _fail(self, calls: AsyncTaskCalls, error: Optional[BaseException]) -> None:
         failed = error if isinstance(error, TaskError) else _failure_of(error)
-        # A handler that raises a TaskError says all there is to say; of anything else the place is what helps.
+        # A TaskError is complete without a traceback; for other exceptions, the traceback shows the place.
         shown = error if error is not None and (error is not failed or error.__cause__ is not None) else None
         log.warning(
             "%s (%s) failed: %s (%s)", calls.task.execution_id, calls.task.kind, failed.reason, failed.category, exc_info=shown
@@ -546,15 +546,15 @@ class Runtime:
         try:
             await calls.call("fail", said)
         except (TooLarge, InvalidRequest, ConfigError) as refused:
-            # A task that is not failed would run again for nothing once its lease is over.
+            # Otherwise the task would run again in vain after its lease expires.
             reason = _reason(f"{_reason(failed.reason)[:1000]} (its category or retry time is refused: {refused})")
             retryable = failed.retryable if isinstance(failed.retryable, bool) else None
             await calls.call("fail", {"reason": reason, "category": TaskError.HANDLER, "retryable": retryable})
 
-    # Going down.
+    # Shutdown.
 
     async def _drain(self) -> None:
-        """Lets running tasks end within the grace, then tells them to stop; each is ended or handed back."""
+        """Waits for running tasks during the grace period, then tells them to stop. Each is ended or handed back."""
         if not self._running:
             return
         log.info("%s claims no more and waits for %d tasks", self.settings.instance, len(self._running))
@@ -566,7 +566,7 @@ class Runtime:
             if not everything.done():
                 for lease in self._book.all():
                     lease.tell(CancelReason.SHUTDOWN)
-                # An async handler is cancelled within this; a thread that does not look is left, and its lease runs out.
+                # An async handler is cancelled within this time. A thread that ignores the stop is left, and its lease expires.
                 await asyncio.wait([everything], timeout=2 * self.settings.stop_grace_s + 1.0)
         finally:
             for _ in self._running:
@@ -578,15 +578,15 @@ class Runtime:
 class _Completion:
     """A handler's result, ready to be sent."""
 
-    #: The body of a completion that is sent by itself.
+    #: The body of a completion that is sent alone.
     said: Mapping[str, Any]
-    #: The JSON of one that is sent among others.
+    #: The JSON of a completion that is sent with others.
     item: bytes
     slot: Slot
 
     @classmethod
     def of(cls, task: Task, result: Any, slot: Slot) -> "_Completion":
-        """From what the handler returned; raises when it cannot be sent."""
+        """Creates one from the handler's result. Raises if the result cannot be sent."""
         said: Dict[str, Any] = {}
         payload.put(said, "result", result)
         item = payload.dump({"execution_id": task.execution_id, "op": "complete", "fence": task.fence, **said})
@@ -594,7 +594,7 @@ class _Completion:
 
 
 def _reason(text: object) -> str:
-    """A reason as the engine takes it: of bounded length, and without what cannot be sent, which may come from an input."""
+    """A reason that the engine accepts: bounded, and without characters that cannot be sent, which an input may contain."""
     return str(text).encode("utf-8", "backslashreplace")[:_REASON_MAX].decode("utf-8", "ignore")
 
 
@@ -610,7 +610,7 @@ def _failure_of(error: Optional[BaseException]) -> TaskError:
 
 
 async def _contained(work: Coroutine[Any, Any, T]) -> T:
-    """Keeps a handler that exits from taking the event loop along."""
+    """Keeps a handler that exits from ending the event loop."""
     try:
         return await work
     except (SystemExit, KeyboardInterrupt) as error:
@@ -618,7 +618,7 @@ async def _contained(work: Coroutine[Any, Any, T]) -> T:
 
 
 def _looked_at(work: "asyncio.Future[Any]") -> None:
-    """Keeps asyncio from complaining about an error nobody waits for any more."""
+    """Reads the error, so that asyncio does not warn about an unretrieved one."""
     if not work.cancelled():
         work.exception()
 

@@ -1,4 +1,4 @@
-"""A claimed task, as its worker gets it."""
+"""A claimed task, as its worker receives it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from . import decoded, wire
 from .decoded import Upstream
 from .payload import Unreadable
 
-#: What others wrote: submitters, upstream members, senders of signals, and the task's own earlier runs.
+#: The fields with data from outside: from submitters, upstream members, senders of signals, and earlier runs.
 _CARRIED: Mapping[str, Any] = {
     "input": None,
     "tags": {},
@@ -25,12 +25,12 @@ _CARRIED: Mapping[str, Any] = {
 class Task(decoded.Task):
     """One attempt of an execution, under a lease."""
 
-    #: Why what it carries cannot be read; such a task is failed and no handler sees it.
+    #: Why the task's data cannot be read. Such a task fails without a call of its handler.
     unreadable: Optional[str] = None
 
     @classmethod
     def claimed(cls, answer: Mapping[str, Any]) -> "Task":
-        """From the API's answer, whatever others put into it: a task that cannot be read keeps what it takes to fail it."""
+        """Reads a task from the API's JSON. An unreadable task keeps the fields that are needed to fail it."""
         try:
             deep = [name for name, value in answer.items() if isinstance(value, Unreadable)]
             if deep:
@@ -42,15 +42,15 @@ class Task(decoded.Task):
 
     @property
     def input_bytes(self) -> Optional[bytes]:
-        """The input's bytes when it was not JSON."""
+        """The bytes of an input that is not JSON."""
         return self.input if isinstance(self.input, bytes) else None
 
     @property
     def upstreams(self) -> Mapping[str, Upstream]:
-        """The upstream members of the flow that pass something on, by name."""
+        """The upstream members that pass a result, by name."""
         return self.passed
 
     @property
     def fence(self) -> wire.Fence:
-        """Proof of the lease, as every call of the task carries it."""
+        """The fence of the lease, which every call of the task carries."""
         return {"attempt_id": self.attempt_id, "lease_id": self.lease_id, "lease_epoch": self.lease_epoch}

@@ -1,4 +1,4 @@
-"""Answers as small immutable classes: generated ones, and what they cannot say by themselves."""
+"""Responses as small immutable classes: generated ones, and extensions of them."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ __all__ = [
 
 @dataclasses.dataclass(frozen=True)
 class BatchItem:
-    """What became of one submission of a batch: it was accepted, or there is an error."""
+    """The outcome of one submission in a batch: accepted, or an error."""
 
     submitted: Optional[Submitted]
     error: Optional[ApiError]
 
 
 class ExecutionFailed(FlowFabricError):
-    """An execution ended otherwise than with success; raised by `Result.value`."""
+    """An execution ended without success; raised by `Result.value`."""
 
     def __init__(self, result: "Result") -> None:
         why = f": {result.failure.reason} ({result.failure.category})" if result.failure else ""
@@ -59,11 +59,11 @@ class NotEnded(FlowFabricError):
 
 @dataclasses.dataclass(frozen=True)
 class Result(decoded.ExecutionResult):
-    """How an execution ended."""
+    """The outcome of an ended execution."""
 
     @property
     def value(self) -> Any:
-        """The result of a success; any other outcome is raised as `ExecutionFailed`."""
+        """The result. Raises `ExecutionFailed` for any outcome but success."""
         if self.outcome != "success":
             raise ExecutionFailed(self)
         return self.result
@@ -78,23 +78,23 @@ class Token(str):
 
 @dataclasses.dataclass(frozen=True)
 class Opened:
-    """A waitpoint that was opened now, with the tokens that are shown this once."""
+    """A newly opened waitpoint, with its tokens, which are shown only once."""
 
     waitpoint_id: str
     key: str
     expires_at: Optional[int]
-    #: One per approver; one under None when there are no approvers.
+    #: One token per approver; without approvers, one under None.
     tokens: Dict[Optional[str], Token]
 
     @classmethod
     def read(cls, answer: wire.OpenedWaitpoint) -> "Opened":
-        """From the API's answer."""
+        """Reads the API's JSON."""
         tokens = {token.get("approver"): Token(token["token"]) for token in answer["tokens"]}
         return cls(answer["waitpoint_id"], answer["key"], answer.get("expires_at"), tokens)
 
     @property
     def token(self) -> Token:
-        """The token of a waitpoint that has one; with several approvers there is one for each in `tokens`."""
+        """The only token of the waitpoint. With several approvers, use `tokens`."""
         if len(self.tokens) != 1:
             raise LookupError(f"waitpoint {self.key!r} has {len(self.tokens)} tokens, one per approver")
         return next(iter(self.tokens.values()))
@@ -102,17 +102,17 @@ class Opened:
 
 @dataclasses.dataclass(frozen=True)
 class StreamPage:
-    """Frames of one attempt, and where to go on."""
+    """Frames of one attempt, and the cursor of the next page."""
 
     frames: List[Frame]
     next: str
-    #: Set once everything up to the end was read.
+    #: Set when the page reaches the end of a closed stream.
     closed_at: Optional[int]
     closed_reason: Optional[wire.AttemptState]
 
     @classmethod
     def read(cls, answer: wire.StreamPage, attempt_index: int) -> "StreamPage":
-        """From the API's answer. A frame of a page looks like one of a stream that is followed."""
+        """Reads the API's JSON. A frame of a page has the same form as one of a followed stream."""
         frames = [
             Frame.read({**frame, "event": "frame", "cursor": frame["id"], "attempt_index": attempt_index})
             for frame in answer["frames"]
@@ -122,19 +122,19 @@ class StreamPage:
 
 @dataclasses.dataclass(frozen=True)
 class BudgetAnswer(decoded.UsageAnswer):
-    """What a budget answered to a report or a settlement."""
+    """The outcome of a report or a settlement."""
 
     @property
     def ok(self) -> bool:
-        """True when the amounts count, now or since an earlier try."""
+        """True if the amounts count, now or since an earlier try."""
         return self.outcome != "hard_breach"
 
 
 @dataclasses.dataclass(frozen=True)
 class ReserveAnswer(decoded.Reserved):
-    """What a budget answered to a reservation."""
+    """The outcome of a reservation."""
 
     @property
     def ok(self) -> bool:
-        """True when the amounts are held."""
+        """True if the amounts are held."""
         return self.outcome != "hard_breach"

@@ -1,4 +1,4 @@
-"""Checks completion webhooks as their receiver: the key is what `ff webhook key` prints."""
+"""Verifies completion webhooks for their receiver. `ff webhook key` prints the key."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Mapping, Optional
 from .errors import FlowFabricError
 
 TOLERANCE_MS = 300_000
-"""How far the time of a webhook may be from now before it counts as an old one sent again."""
+"""How far the time of a webhook may differ from now. Beyond that, it counts as a replayed old one."""
 
 
 class InvalidWebhook(FlowFabricError):
-    """The webhook was not signed with the key, was changed on the way, or is an old one sent again."""
+    """The webhook was not signed with the key, was changed in transit, or is a replayed old one."""
 
 
 def verify(key: str, headers: Mapping[str, str], body: bytes, now_ms: Optional[int] = None) -> str:
-    """Checks the headers of a webhook and its body as the bytes that came; answers its id.
+    """Verifies the headers and the unchanged body of a webhook. Returns its id.
 
-    The same webhook may come more than once: a receiver that must not act twice remembers ids.
+    The same webhook may arrive more than once. A receiver that must not act twice remembers the ids.
     """
     said = {name.lower(): value for name, value in headers.items()}
     delivery_id, timestamp = said.get("ff-webhook-id", ""), said.get("ff-webhook-timestamp", "")

@@ -1,7 +1,7 @@
 # Generated from docs/reference/openapi.json by tools/wire.py; change it there.
-"""What the API takes and returns, as typed dictionaries.
+"""The types of requests and responses, as typed dictionaries.
 
-A field that may be absent is `NotRequired`. A payload in a request is any JSON value or bytes. The client
+An optional field is `NotRequired`. A payload in a request is any JSON value or bytes. The client
 writes its encoding.
 """
 

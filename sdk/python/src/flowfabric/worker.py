@@ -28,9 +28,9 @@ _NAME = re.compile(r"(?!\.+\Z)[A-Za-z0-9._-]{1,64}\Z")
 class Worker:
     """Claims executions and runs the handlers of their kinds.
 
-    A handler that returns completes its task with what it returns; one that raises fails it, and the execution's retry policy
-    decides what follows. Plain functions run in threads, `async def` in the worker's event loop. Leases are renewed, lost
-    answers repeated and the worker registered again behind the scenes.
+    The return value of a handler completes its task. An exception fails it, and the execution's retry policy decides what
+    follows. Plain functions run in threads, `async def` in the worker's event loop. In the background, the worker renews
+    leases, repeats requests whose response was lost, and registers again when needed.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Worker:
         return self._settings.instance
 
     def task(self, kind: str) -> Callable[[F], F]:
-        """Makes a function the handler of a kind: it takes its input, its context, or both."""
+        """Registers a function as the handler of a kind. It takes its input, its context, or both."""
 
         def register(function: F) -> F:
             if kind in self._handlers:
@@ -92,15 +92,15 @@ class Worker:
         return register
 
     def run(self) -> None:
-        """Works until SIGTERM or Ctrl-C: then it claims no more, lets running tasks end, and leaves.
+        """Works until SIGTERM or Ctrl-C. Then it claims no more, lets running tasks end, and unregisters.
 
-        Where nothing was said about logging, what the worker does is shown on stderr.
+        If the program has not configured logging, the worker's log is shown on stderr.
         """
         _show_log()
         asyncio.run(self.run_async())
 
     async def run_async(self, *, handle_signals: bool = True, ready: Optional[Callable[[], None]] = None) -> None:
-        """The same in a running event loop. Cancelling it goes down as a signal does; cancelling it again hands nothing back."""
+        """The same in a running event loop. A cancellation shuts down like a signal; a second one hands nothing back."""
         if not self._handlers:
             raise ConfigError("a worker needs at least one handler: @worker.task(\"kind\")")
         self._loop = asyncio.get_running_loop()
@@ -118,7 +118,7 @@ class Worker:
 
     @staticmethod
     def _listen(loop: asyncio.AbstractEventLoop, runtime: Runtime) -> List[Callable[[], object]]:
-        """Hears signals; what is answered ends that."""
+        """Installs the signal handlers. Returns functions that remove them."""
         undo: List[Callable[[], object]] = []
         if threading.current_thread() is not threading.main_thread():
             return undo
@@ -127,16 +127,16 @@ class Worker:
                 loop.add_signal_handler(number, runtime.stop)
                 undo.append(functools.partial(loop.remove_signal_handler, number))
             except NotImplementedError:
-                # The loop of Windows hears no signals; Python does, and wakes it.
+                # On Windows the event loop receives no signals, but Python does, and wakes the loop.
                 before = signal.signal(number, lambda *_: loop.call_soon_threadsafe(runtime.stop))
                 undo.append(functools.partial(signal.signal, number, before))
             except (RuntimeError, ValueError):
-                # An interpreter within another one: signals are its host's.
+                # In an embedded interpreter, signals belong to its host.
                 pass
         return undo
 
     def stop(self) -> None:
-        """Asks a running worker to stop, from any thread; a second time, to hurry."""
+        """Tells a running worker to stop, from any thread. A second call tells it to hurry."""
         self._stopped = True
         loop, runtime = self._loop, self._runtime
         if loop is not None and runtime is not None:
@@ -145,7 +145,7 @@ class Worker:
 
     @contextlib.contextmanager
     def running(self, timeout_s: float = 30.0) -> Iterator["Worker"]:
-        """Runs in a background thread while the block lasts, registered when it begins; stops with it."""
+        """Runs in a background thread during the block. The worker is registered when the block starts, and stops with it."""
         ready = threading.Event()
         failure: List[BaseException] = []
 
@@ -174,7 +174,7 @@ class Worker:
 
 
 def _show_log() -> None:
-    """Shows the log on stderr unless the program has set up logging itself."""
+    """Shows the log on stderr, unless the program has configured logging."""
     log = logging.getLogger("flowfabric")
     if not log.hasHandlers():
         handler = logging.StreamHandler()

@@ -88,7 +88,7 @@ impl Worker {
         loop {
             let next = tokio::task::block_in_place(|| self.says.next(deadline));
             let line =
-                next.with_context(|| format!("the worker does not say {word}"))?.context("the worker ended early")?;
+                next.with_context(|| format!("the worker does not print {word}"))?.context("the worker ended early")?;
             if let Some(rest) = line.strip_prefix(word) {
                 return Ok(rest.trim().to_owned());
             }

@@ -86,7 +86,7 @@ pub fn run(root: &Path, options: &RivalsOptions) -> Result<()> {
         options.only.is_empty() || options.only.iter().any(|part| system.name().contains(part.as_str()))
     };
     let systems: Vec<System> = System::ALL.into_iter().filter(named).collect();
-    anyhow::ensure!(!systems.is_empty(), "no system is named like {:?}", options.only);
+    anyhow::ensure!(!systems.is_empty(), "no system has a name like {:?}", options.only);
     anyhow::ensure!(
         !options.publish || (systems.len() == System::ALL.len() && !options.quick),
         "only a whole run is published: leave out --only and --quick"
@@ -140,7 +140,7 @@ fn versions(root: &Path, systems: &[System]) -> Result<Vec<String>> {
 
 /// A process of this bench: FlowFabric's driver or its worker.
 pub fn run_part(part: &RivalsPart, driver: bool) -> Result<()> {
-    let spec: Value = serde_json::from_str(&part.spec).context("the settings are no JSON")?;
+    let spec: Value = serde_json::from_str(&part.spec).context("the settings are not JSON")?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start the runtime")?;
     runtime.block_on(async { if driver { driver::run(&spec).await } else { worker::run(&spec).await } })

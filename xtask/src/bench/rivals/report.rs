@@ -189,7 +189,7 @@ pub fn stolen_seconds() -> Result<f64> {
     let text = std::fs::read_to_string("/proc/stat").context("cannot read /proc/stat")?;
     // "cpu" user nice system idle iowait irq softirq steal, in hundredths of a second
     let ticks = text.split_whitespace().nth(8).and_then(|field| field.parse::<f64>().ok());
-    Ok(ticks.context("/proc/stat counts no stolen time")? / 100.0)
+    Ok(ticks.context("/proc/stat has no stolen time")? / 100.0)
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ pub fn run(root: &Path, options: &SdkOptions) -> Result<()> {
         .into_iter()
         .filter(|via| options.via.as_ref().is_none_or(|part| via.name().contains(part.as_str())))
         .collect();
-    anyhow::ensure!(!vias.is_empty(), "no way is named like {:?}", options.via.as_deref().unwrap_or_default());
+    anyhow::ensure!(!vias.is_empty(), "no transport has a name like {:?}", options.via.as_deref().unwrap_or_default());
     if vias.iter().any(|via| via.is_http()) {
         build_server(root)?;
     }

@@ -35,7 +35,7 @@ impl Seen {
         let mut watching = self.count.subscribe();
         let reached = watching.wait_for(|seen| *seen >= count);
         match tokio::time::timeout(LIMIT, reached).await {
-            Ok(reached) => reached.map(|_| ()).context("nobody notes any more"),
+            Ok(reached) => reached.map(|_| ()).context("the handlers are gone"),
             Err(_) => anyhow::bail!("{} of {count} have started within {LIMIT:?}", *self.count.borrow()),
         }
     }

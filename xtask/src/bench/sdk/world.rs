@@ -74,7 +74,7 @@ impl ServerProcess {
             .stderr(Stdio::piped())
             .spawn()
             .context("cannot start ff server")?;
-        let mut lines = BufReader::new(process.stderr.take().context("ff server says nothing")?).lines();
+        let mut lines = BufReader::new(process.stderr.take().context("ff server has no standard error")?).lines();
         let url = lines.by_ref().map_while(|line| line.ok()).find_map(|line| {
             let (_, rest) = line.split_once("listening on ")?;
             rest.split(',').next().map(str::to_owned)

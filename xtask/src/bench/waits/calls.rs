@@ -93,7 +93,7 @@ pub async fn count(world: &World) -> Result<Vec<Calls>> {
         };
         let signalled = client.call_counted(route, &signal).await?;
         let resumed = matches!(signalled.reply, DeliverSignalReply::TriggeredResume { .. });
-        anyhow::ensure!(resumed, "a signal was answered {:?}", signalled.reply);
+        anyhow::ensure!(resumed, "a signal returned {:?}", signalled.reply);
         note("signal that resumes", signalled.calls);
 
         let claim = ClaimExecutions {
@@ -110,7 +110,7 @@ pub async fn count(world: &World) -> Result<Vec<Calls>> {
         let claimed = client.call_counted(route, &claim).await?;
         note("claim that continues", claimed.calls);
         let ClaimExecutionsReply::Claimed { tasks, .. } = claimed.reply else {
-            anyhow::bail!("a claim was answered {:?}", claimed.reply);
+            anyhow::bail!("a claim returned {:?}", claimed.reply);
         };
         let task = tasks.first().context("nothing was claimed")?;
         world.operations().complete(id, fence_of(task), None).await?;

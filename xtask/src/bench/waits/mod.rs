@@ -63,7 +63,11 @@ async fn measure(folder: &Path, options: &StoreOptions) -> Result<Report> {
     if let Some(part) = &options.store {
         settings.retain(|setting| setting.name().contains(part.as_str()));
     }
-    anyhow::ensure!(!settings.is_empty(), "no store is named like {:?}", options.store.as_deref().unwrap_or_default());
+    anyhow::ensure!(
+        !settings.is_empty(),
+        "no store has a name like {:?}",
+        options.store.as_deref().unwrap_or_default()
+    );
     std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let others = Others::watch()?;
     let mut report = Report::new(Head::new(folder, options.quick));

@@ -1,4 +1,4 @@
-"""Budgets: made and changed by operators, reserved from and reported to by anyone."""
+"""Budgets: operators create and change them; submitters reserve and report."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .transport import AsyncTransport
 
 
 class AsyncBudgets:
-    """What operators and submitters do with budgets. A running task reports through its context instead."""
+    """Budget calls of operators and submitters. A running task reports through its context instead."""
 
     def __init__(self, transport: AsyncTransport) -> None:
         self._transport = transport
@@ -23,12 +23,12 @@ class AsyncBudgets:
     async def create(
         self, dimensions: Mapping[str, wire.LimitBody], **fields: Unpack[wire.BudgetOptions]
     ) -> wire.Budget:
-        """Makes a budget: `{"tokens": {"hard": 1000, "soft": 800}}`."""
+        """Creates a budget: `{"tokens": {"hard": 1000, "soft": 800}}`."""
         said = {**fields, "budget_id": fields.get("budget_id") or mint(), "dimensions": dimensions}
         return cast(wire.Budget, await self._transport.json("POST", "/v1/budgets", said))
 
     async def get(self, budget_id: str) -> wire.Budget:
-        """A budget as it stands."""
+        """The current state of a budget."""
         return cast(wire.Budget, await self._transport.json("GET", self._path(budget_id)))
 
     def list(
@@ -43,16 +43,16 @@ class AsyncBudgets:
         dimensions: Optional[Mapping[str, wire.LimitPatchBody]] = None,
         **fields: Unpack[wire.BudgetChanges],
     ) -> wire.Budget:
-        """Changes what is named. None as a limit removes it. A higher limit resumes the work that waits for it."""
+        """Changes the given fields. None as a limit removes the limit. A higher limit resumes the work that waits for it."""
         said = {**fields, "dimensions": dimensions or {}}
         return cast(wire.Budget, await self._transport.json("PATCH", self._path(budget_id), said))
 
     async def delete(self, budget_id: str) -> None:
-        """Removes a budget."""
+        """Deletes a budget."""
         await self._transport.json("DELETE", self._path(budget_id))
 
     async def reset(self, budget_id: str) -> wire.Budget:
-        """Begins a new period now."""
+        """Starts a new period now."""
         return cast(wire.Budget, await self._post(budget_id, "reset", {}, repeatable=False))
 
     async def approve(self, budget_id: str) -> wire.Budget:
@@ -60,14 +60,14 @@ class AsyncBudgets:
         return cast(wire.Budget, await self._post(budget_id, "approve", {}))
 
     async def correct(self, budget_id: str, dimension: str, delta: int, reason: str) -> wire.Budget:
-        """Corrects what counts as used."""
+        """Corrects the used amount."""
         said = {"dimension": dimension, "delta": delta, "reason": reason}
         return cast(wire.Budget, await self._post(budget_id, "correct", said, repeatable=False))
 
     async def usage(
         self, budget_id: str, dimensions: Mapping[str, int], dedup_key: Optional[str] = None
     ) -> BudgetAnswer:
-        """Reports what was used outside of any execution; once, however often it is sent."""
+        """Reports usage outside of any execution. A repeated request counts once."""
         said = {"dimensions": dimensions, "dedup_key": dedup_key or mint()}
         return BudgetAnswer.read(await self._post(budget_id, "usage", said))
 
@@ -79,17 +79,17 @@ class AsyncBudgets:
         ttl_ms: Optional[int] = None,
         dedup_key: Optional[str] = None,
     ) -> ReserveAnswer:
-        """Holds amounts for a time."""
+        """Reserves amounts for a limited time."""
         said = {"dimensions": dimensions, "ttl_ms": ttl_ms, "dedup_key": dedup_key or mint()}
         return ReserveAnswer.read(await self._post(budget_id, "reserve", said))
 
     async def settle(self, budget_id: str, reservation_id: str, dimensions: Mapping[str, int]) -> BudgetAnswer:
-        """Turns a reservation into what was really used; the rest returns."""
+        """Replaces a reservation by the real usage and returns the rest."""
         said = {"reservation_id": reservation_id, "dimensions": dimensions}
         return BudgetAnswer.read(await self._post(budget_id, "settle", said))
 
     async def release(self, budget_id: str, reservation_id: str) -> None:
-        """Gives a reservation back."""
+        """Releases a reservation."""
         await self._post(budget_id, "release", {"reservation_id": reservation_id})
 
     async def _post(self, budget_id: str, verb: str, said: Mapping[str, Any], *, repeatable: bool = True) -> Any:

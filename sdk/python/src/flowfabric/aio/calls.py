@@ -1,4 +1,4 @@
-"""Fenced calls of one task: repeated under the same fence and request id until they are answered or the lease is over."""
+"""Fenced calls of one task. A call is repeated with the same fence and request id until it succeeds or the lease is over."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .transport import AsyncTransport
 
 
 class AsyncTaskCalls:
-    """What a worker says about a task it holds."""
+    """The calls of a worker for a task it holds."""
 
     def __init__(self, transport: AsyncTransport, task: Task, lease: Lease) -> None:
         self.transport = transport
@@ -22,9 +22,9 @@ class AsyncTaskCalls:
         self.lease = lease
 
     async def call(self, verb: str, said: Mapping[str, Any], *, ends: bool = False) -> Any:
-        """Makes a call under the task's fence; one that `ends` the run leaves nothing to be said after it.
+        """Makes a call under the task's fence. With `ends`, it is the last call of this run.
 
-        A lost answer is asked for again: the engine answers what it committed.
+        If the response is lost, the call is repeated, and the engine returns what it committed.
         """
         raw = payload.dump({"fence": self.task.fence, **said})
         path = f"/v1/tasks/{segment(self.task.execution_id)}/{verb}"
@@ -47,5 +47,5 @@ class AsyncTaskCalls:
                 await self.transport.sleep(self._pause(failures, error))
 
     def _pause(self, failures: int, error: Optional[RequestError]) -> float:
-        # Never so long that the lease runs out in the meantime without another try.
+        # Short enough for another try before the lease expires.
         return min(self.transport.retry.pause(failures, error), self.lease.ttl_s / 10)

@@ -1,4 +1,4 @@
-"""What submitters and operators do, in asyncio."""
+"""The client of submitters and operators, in asyncio."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from .quotas import AsyncQuotas
 from .transport import AsyncTransport
 from .waitpoints import AsyncWaitpoints
 
-#: The longest a server holds an answer back.
+#: The longest long poll of a server.
 _WAIT_MAX_S = 30.0
 
 
 class AsyncClient:
-    """A client of one server. Every request that fails in transit is repeated so that it happens once.
+    """A client of one server. A request that fails in transit is repeated where that is safe, so it is executed once.
 
     `url` and `token` default to `FF_URL` and `FF_TOKEN` of the environment.
     """
@@ -66,14 +66,14 @@ class AsyncClient:
     async def submit(self, kind: str, input: Any = None, **fields: Unpack[wire.SubmitOptions]) -> Submitted:
         """Submits one execution; `input` is any JSON value or bytes.
 
-        Without an idempotency key the execution gets its id here. When the answer is lost, the repeated request does not
-        submit a second execution.
+        Without an idempotency key, the client creates the execution's id. If the response is lost, the repeated request
+        therefore does not submit a second execution.
         """
         said = submission({**fields, "kind": kind, "input": input})
         return Submitted.read(await self._transport.json("POST", "/v1/executions", said))
 
     async def submit_batch(self, items: Iterable[Fields]) -> builtins.list[BatchItem]:
-        """Submits up to 10,000 executions. Each is accepted or refused on its own, in order."""
+        """Submits up to 10,000 executions, in order. Each succeeds or fails independently."""
         lines = b"\n".join(payload.dump(submission(item)) for item in items)
         headers = {"Content-Type": "application/x-ndjson", "Accept": "application/x-ndjson"}
         answer = await self._transport.send(Request("POST", "/v1/executions:batch", None, lines, headers))
@@ -84,20 +84,20 @@ class AsyncClient:
         ]
 
     async def get(self, execution_id: str) -> wire.Execution:
-        """Everything about one execution."""
+        """The full state of one execution."""
         return cast(wire.Execution, await self._transport.json("GET", _path(execution_id)))
 
     def list(
         self, *, limit: Optional[int] = None, **filters: Unpack[wire.ExecutionFilter]
     ) -> AsyncIterator[wire.ExecutionSummary]:
-        """Executions, newest first, page after page; `tag` is `key:value`."""
+        """Executions, newest first, over all pages; `tag` is `key:value`."""
         found = pages(self._transport, "/v1/executions", filters, limit)
         return cast("AsyncIterator[wire.ExecutionSummary]", found)
 
     async def result(self, execution_id: str, wait_s: Optional[float] = 0.0) -> Result:
-        """How an execution ended. Waits up to `wait_s` for its end, or without a limit when that is None.
+        """The result of an execution. Waits for its end up to `wait_s` seconds; None waits without a limit.
 
-        Raises `NotEnded` when it has not ended by then.
+        Raises `NotEnded` if it has not ended by then.
         """
         until = None if wait_s is None else time.monotonic() + wait_s
         while True:
@@ -114,14 +114,14 @@ class AsyncClient:
     async def run(
         self, kind: str, input: Any = None, *, wait_s: Optional[float] = None, **fields: Unpack[wire.SubmitOptions]
     ) -> Any:
-        """Submits an execution and waits for its result; raises `ExecutionFailed` for an outcome other than success."""
+        """Submits an execution and waits for its result. Raises `ExecutionFailed` for an outcome other than success."""
         submitted = await self.submit(kind, input, **fields)
         return (await self.result(submitted.execution_id, wait_s)).value
 
     async def cancel(
         self, execution_id: str, reason: Optional[str] = None, *, grace_ms: Optional[int] = None
     ) -> wire.ExecutionDone:
-        """Cancels: at once, or when the worker answers or the grace is over."""
+        """Cancels an execution: at once, or with a grace period, when its worker has stopped or the period is over."""
         return cast(wire.ExecutionDone, await self._do(execution_id, "cancel", {"reason": reason, "grace_ms": grace_ms}))
 
     async def replay(self, execution_id: str, reason: Optional[str] = None) -> wire.ExecutionDone:
@@ -129,7 +129,7 @@ class AsyncClient:
         return cast(wire.ExecutionDone, await self._do(execution_id, "replay", {"reason": reason}, repeatable=False))
 
     async def hold(self, execution_id: str, reason: Optional[str] = None) -> wire.ExecutionDone:
-        """Keeps it from starting."""
+        """Keeps an execution from starting."""
         return cast(wire.ExecutionDone, await self._do(execution_id, "hold", {"reason": reason}))
 
     async def release(self, execution_id: str, reason: Optional[str] = None) -> wire.ExecutionDone:
@@ -137,7 +137,7 @@ class AsyncClient:
         return cast(wire.ExecutionDone, await self._do(execution_id, "release", {"reason": reason}))
 
     async def resume(self, execution_id: str, reason: Optional[str] = None) -> wire.SuspensionEnded:
-        """Lets a suspended execution go on without its signals."""
+        """Resumes a suspended execution without its signals."""
         return cast(wire.SuspensionEnded, await self._do(execution_id, "resume", {"reason": reason}, repeatable=False))
 
     async def fail_suspension(self, execution_id: str, reason: str, category: Optional[str] = None) -> wire.SuspensionEnded:
@@ -148,7 +148,7 @@ class AsyncClient:
     async def revoke_lease(
         self, execution_id: str, reason: Optional[str] = None, *, grace: bool = False
     ) -> wire.ExecutionDone:
-        """Takes a running execution away from its worker, which with `grace` is asked to yield."""
+        """Takes a running execution away from its worker. With `grace`, the worker is first asked to yield."""
         return cast(wire.ExecutionDone, await self._do(execution_id, "revoke-lease", {"reason": reason, "grace": grace}, repeatable=False))
 
     async def reclaim(self, execution_id: str, instance: str, *, ttl_ms: Optional[int] = None) -> wire.Grant:
@@ -157,19 +157,19 @@ class AsyncClient:
         return cast(wire.Grant, (await self._do(execution_id, "reclaim", said, repeatable=False))["grant"])
 
     async def change(self, execution_id: str, **changes: Unpack[wire.ExecutionChanges]) -> wire.ExecutionChanged:
-        """Changes what is named, while it has not ended."""
+        """Changes the given fields of an execution that has not ended."""
         return cast(wire.ExecutionChanged, await self._transport.json("PATCH", _path(execution_id), changes))
 
     async def delete(self, execution_id: str) -> None:
-        """Removes an ended execution."""
+        """Deletes an ended execution."""
         await self._transport.json("DELETE", _path(execution_id))
 
     async def cancel_where(self, **filters: Unpack[wire.CancelWhere]) -> wire.BulkCounts:
-        """Cancels what matches the filters of `list`, a bounded number; `next_cursor` goes on."""
+        """Cancels a bounded number of executions that match the filters of `list`; continue with `next_cursor`."""
         return cast(wire.BulkCounts, await self._transport.json("POST", "/v1/executions:cancel", filters))
 
     async def replay_where(self, **filters: Unpack[wire.ReplayWhere]) -> wire.BulkCounts:
-        """Replays what matches the filters of `list`, a bounded number; `next_cursor` goes on."""
+        """Replays a bounded number of executions that match the filters of `list`; continue with `next_cursor`."""
         path = "/v1/executions:replay"
         return cast(wire.BulkCounts, await self._transport.json("POST", path, filters, repeatable=False))
 
@@ -182,40 +182,40 @@ class AsyncClient:
         return cast(wire.Attempt, await self._transport.json("GET", f"{_path(execution_id)}/attempts/{index}"))
 
     async def explain(self, execution_id: str) -> wire.Explanation:
-        """Why it is not running, and what would change that."""
+        """Why an execution is not running, and what would change that."""
         return cast(wire.Explanation, await self._transport.json("GET", f"{_path(execution_id)}/explain"))
 
     async def usage(self, execution_id: str) -> wire.ExecutionUsage:
-        """What it spent, per budget, dimension and attempt."""
+        """The usage of an execution per budget, dimension and attempt."""
         return cast(wire.ExecutionUsage, await self._transport.json("GET", f"{_path(execution_id)}/usage"))
 
     async def children(self, execution_id: str) -> builtins.list[Child]:
-        """Its children in the order they were spawned, and what became of each."""
+        """The children of an execution with their outcomes, in spawn order."""
         return [Child.read(child) async for child in pages(self._transport, f"{_path(execution_id)}/children")]
 
     async def signals(self, execution_id: str) -> builtins.list[Signal]:
-        """The signals that let its attempt go on."""
+        """The signals that resumed the attempt."""
         answer = await self._transport.json("GET", f"/v1/tasks/{segment(execution_id)}/signals")
         return [Signal.read(signal) for signal in answer["signals"]]
 
     async def read_stream(
         self, execution_id: str, attempt: int = 0, *, after: str = "start", limit: int = 100, block_ms: int = 0
     ) -> StreamPage:
-        """Frames of one attempt behind a cursor; waits for the first of them up to `block_ms`."""
+        """Frames of one attempt after a cursor. Waits up to `block_ms` for the first one."""
         path = f"{_path(execution_id)}/attempts/{attempt}/stream"
         query = {"after": after, "limit": limit, "block_ms": block_ms or None}
         answer = await self._transport.json("GET", path, query=query, wait_s=block_ms / 1000)
         return StreamPage.read(answer, attempt)
 
     async def summary(self, execution_id: str, attempt: Optional[int] = None) -> Any:
-        """The document that summary frames folded into, of an attempt or of the latest; None when there is none."""
+        """The summary document of an attempt (default: the latest one); None if there is none."""
         place = "" if attempt is None else f"/attempts/{attempt}"
         return (await self._transport.json("GET", f"{_path(execution_id)}{place}/stream/summary"))["document"]
 
     async def stream(self, execution_id: str, after: Optional[str] = None) -> AsyncIterator[Frame]:
-        """Frames of all attempts as they come, until the execution ends; a broken connection goes on where it was.
+        """Frames of all attempts as they arrive, until the execution ends. A broken connection is resumed at the same position.
 
-        A frame whose `event` is `attempt_superseded` says that a new attempt begins; the last one is `closed`.
+        A frame with the `event` `attempt_superseded` marks the start of a new attempt; the last one is `closed`.
         """
         async for name, data in follow(self._transport, f"{_path(execution_id)}/stream", {}, after):
             yield Frame.read({**data, "event": name})
@@ -230,9 +230,9 @@ class AsyncClient:
         limit: Optional[int] = None,
         **filters: Unpack[wire.EventFilter],
     ) -> AsyncIterator[Event]:
-        """Transitions from a cursor on, for as long as the caller listens; `after` is a cursor, `start` or `now`.
+        """Events after a cursor, without an end; `after` is a cursor, `start` or `now`.
 
-        A broken connection goes on behind the last event. Keep `Event.cursor` to go on in another process.
+        A broken connection is resumed after the last event. Keep `Event.cursor` to continue in another process.
         """
         query = {**filters, "after": after, "types": ",".join(types) if types else None}
         left = limit
@@ -246,7 +246,7 @@ class AsyncClient:
                     return
 
     async def stats(self) -> wire.Stats:
-        """How many executions are in which state, by lane."""
+        """The number of executions in each state, by lane."""
         return cast(wire.Stats, await self._transport.json("GET", "/v1/stats"))
 
     async def _do(self, execution_id: str, verb: str, said: Mapping[str, Any], *, repeatable: bool = True) -> Any:

@@ -1,4 +1,4 @@
-"""What a handler can do with its task, in asyncio."""
+"""The context of a handler: the calls for its task, in asyncio."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from ..values import BudgetAnswer, Child, Opened, ReserveAnswer, Resume, Signal,
 from .calls import AsyncTaskCalls
 from .pages import pages
 
-#: The most frames and bytes one request carries.
+#: The maximum number of frames and bytes in one request.
 _FRAMES_MAX = 1000
 _BYTES_MAX = 2 * 1024 * 1024
-#: What can end a wait for signals.
+#: The causes that end a wait for signals.
 _ENDS_A_WAIT = ("signal", "timeout", "operator")
 
 
 class WaitOptions(TypedDict, total=False):
-    """How to wait for signals."""
+    """The options of a wait for signals."""
 
     key: Optional[str]
     reason: wire.SuspensionReason
@@ -42,26 +42,26 @@ class WaitOptions(TypedDict, total=False):
 
 
 class AsyncContext:
-    """A handler's side of its task. Every call is fenced, and repeated safely when its answer is lost.
+    """A handler's view of its task. Every call is fenced, and is safely repeated if its response is lost.
 
-    Calls that end the run (suspend, wait for children, delay, yield, cancel) raise a `SetAside`: let it pass. A handler whose
-    execution waited is called again from its beginning, in whichever worker claims it.
+    Calls that end the run (suspend, wait for children, delay, yield, cancel) raise a `SetAside`. Do not catch it. After a
+    wait, the handler is called again from its beginning, in whichever worker claims the execution.
     """
 
     def __init__(self, calls: AsyncTaskCalls, instance: str) -> None:
         self._calls = calls
         self._instance = instance
-        #: Set when the handler is to stop; `cancel_reason` says why.
+        #: Set when the handler should stop; `cancel_reason` is the reason.
         self.cancelled = asyncio.Event()
         self._lease = calls.lease
         self._lease.on_told(self.cancelled.set)
         self._writing = asyncio.Lock()
         self._next_frame: Optional[int] = calls.task.frames
         self._spawns = 0
-        #: A wait has returned what this run was resumed with: it ends no other.
+        #: True once a wait has returned this run's resume, so that no other wait returns it.
         self._resume_taken = False
 
-    # What the task is.
+    # The task.
 
     @property
     def task(self) -> Task:
@@ -70,17 +70,17 @@ class AsyncContext:
 
     @property
     def execution_id(self) -> str:
-        """The execution."""
+        """The id of the execution."""
         return self.task.execution_id
 
     @property
     def attempt_index(self) -> int:
-        """Which attempt of the execution this is, from 0."""
+        """The number of this attempt, counted from 0."""
         return self.task.attempt_index
 
     @property
     def input(self) -> Any:
-        """The input: JSON as Python's own values, anything else as bytes."""
+        """The input: JSON as Python values, anything else as bytes."""
         return self.task.input
 
     @property
@@ -90,31 +90,31 @@ class AsyncContext:
 
     @property
     def passed(self) -> Dict[str, Any]:
-        """What upstream members of the flow passed, by name; one that ended without a result passes None."""
+        """The results of upstream members by name; None for a member without a result."""
         return {name: upstream.value for name, upstream in self.task.upstreams.items()}
 
     @property
     def upstreams(self) -> Mapping[str, Upstream]:
-        """Who passed each name on, and how it ended."""
+        """The upstream members by the name of their result, with their outcomes."""
         return self.task.upstreams
 
     @property
     def resume(self) -> Optional[Resume]:
-        """Why the handler is called again; None in a run that follows no wait. `resume_of` asks for one wait of several causes."""
+        """Why the handler is called again; None if this run follows no wait. `resume_of` checks for a certain wait."""
         return self.task.resume
 
     def resume_of(self, step: str) -> Optional[Resume]:
-        """The end of the wait of this name, when that is why the handler is called again: by its signals, its timeout or an operator."""
+        """The end of this wait: by its signals, its timeout or an operator. None if this run has another cause."""
         resume = self.resume
         if resume is None or resume.cause not in _ENDS_A_WAIT or resume.step != step:
             return None
         return resume
 
-    # How the lease stands.
+    # The lease.
 
     @property
     def cancel_reason(self) -> Optional[str]:
-        """Why the handler is to stop: lease_lost, cancel_requested, yield_requested or shutdown; None while it is not."""
+        """Why the handler should stop: lease_lost, cancel_requested, yield_requested or shutdown; None if it should not."""
         return self._lease.reason
 
     @property
@@ -123,17 +123,17 @@ class AsyncContext:
         return self._lease.healthy and self._lease.reason != CancelReason.LEASE_LOST
 
     async def renew_lease(self) -> None:
-        """Renews the lease now. It is renewed in the background anyway."""
+        """Renews the lease now. The worker also renews it in the background."""
         sent = self._lease.now()
         renewal = {"execution_id": self.task.execution_id, **self.task.fence}
         path = f"/v1/workers/{segment(self._instance)}/heartbeat"
         answer = (await self._calls.transport.json("POST", path, {"renew": [renewal]}))["leases"][0]
         self._lease.settle(sent, answer)
 
-    # Saying how far it is.
+    # Progress and frames.
 
     async def progress(self, pct: int, message: Optional[str] = None) -> None:
-        """Notes how far the work is, for whoever looks at the execution."""
+        """Stores the progress of the work, which the execution's description shows."""
         await self._calls.call("progress", {"pct": pct, "message": message})
 
     async def frame(
@@ -162,20 +162,20 @@ class AsyncContext:
 
     async def _append(self, batch: List[Dict[str, Any]]) -> List[str]:
         said = {"frames": batch, "first_sequence": self._next_frame, "request_id": mint()}
-        # Until the answer is here the number of the next frame is not known: another append must not guess it.
+        # Until the response arrives, the next sequence is unknown, and another append must not guess it.
         self._next_frame = None
         try:
             answer = await self._calls.call("frames", said)
         except ApiError as error:
             if error.code != "frames_missing":
                 raise
-            # The store has fewer frames than it confirmed: it lost some, and goes on from what it has.
+            # The store has fewer frames than it confirmed. It lost some, so the stream continues after those it has.
             answer = await self._calls.call("frames", {"frames": batch, "request_id": mint()})
         self._next_frame = int(answer["next_sequence"])
         return [str(id) for id in answer["ids"]]
 
     async def read_stream(self, after: str = "start", *, limit: int = 100, block_ms: int = 0) -> StreamPage:
-        """Frames of this attempt, its earlier runs included."""
+        """Frames of this attempt, including those of its earlier runs."""
         path = f"/v1/executions/{segment(self.execution_id)}/attempts/{self.attempt_index}/stream"
         query = {"after": after, "limit": limit, "block_ms": block_ms or None}
         answer = await self._calls.transport.json("GET", path, query=query, wait_s=block_ms / 1000)
@@ -186,10 +186,10 @@ class AsyncContext:
     async def usage(
         self, budget_id: str, dimensions: Mapping[str, int], dedup_key: Optional[str] = None
     ) -> BudgetAnswer:
-        """Reports what the attempt used; once, however often it is sent.
+        """Reports the attempt's usage. A repeated request counts once.
 
-        At a hard limit the budget may end the lease: that is raised as `BudgetSpent`, and the handler is called again when
-        there is room, if the budget parks work.
+        At a hard limit the budget may end the lease. Then this raises `BudgetSpent`. If the budget parks work, the handler is
+        called again when there is room.
         """
         said = {"budget_id": budget_id, "dimensions": dimensions, "dedup_key": dedup_key, "request_id": mint()}
         return self._unless_spent(await self._calls.call("usage", said))
@@ -197,17 +197,17 @@ class AsyncContext:
     async def reserve(
         self, budget_id: str, dimensions: Mapping[str, int], dedup_key: Optional[str] = None
     ) -> ReserveAnswer:
-        """Holds amounts for as long as the lease lives."""
+        """Reserves amounts until the lease ends."""
         said = {"budget_id": budget_id, "dimensions": dimensions, "dedup_key": dedup_key or mint()}
         return ReserveAnswer.read(await self._calls.call("reserve", said))
 
     async def settle(self, budget_id: str, reservation_id: str, dimensions: Mapping[str, int]) -> BudgetAnswer:
-        """Turns a reservation into what was really used; the rest returns. More than was held may meet a hard limit, as in `usage`."""
+        """Replaces a reservation by the real usage and returns the rest. Higher usage may exceed a hard limit, as in `usage`."""
         said = {"budget_id": budget_id, "reservation_id": reservation_id, "dimensions": dimensions}
         return self._unless_spent(await self._calls.call("settle", said))
 
     async def release(self, budget_id: str, reservation_id: str) -> None:
-        """Gives a reservation back."""
+        """Releases a reservation."""
         await self._calls.call("release", {"budget_id": budget_id, "reservation_id": reservation_id})
 
     def _unless_spent(self, said: Mapping[str, Any]) -> BudgetAnswer:
@@ -218,13 +218,13 @@ class AsyncContext:
         return answer
 
     async def throttle(self, quota_id: str, key: str, retry_after_ms: int) -> Optional[int]:
-        """Passes a provider's 429 on: the whole fleet waits on this key. Until when it does."""
+        """Throttles the key for the whole fleet after a provider's 429. Returns until when it is throttled."""
         said = {"quota_id": quota_id, "key": key, "retry_after_ms": retry_after_ms}
         until: Optional[int] = (await self._calls.call("throttle", said)).get("throttled_until")
         return until
 
     async def weigh(self, quota_id: str, key: str, weight: int) -> bool:
-        """Says what the attempt really weighed under a key, more or less than it was admitted with; False when that is past."""
+        """Corrects the attempt's weight under a key. Returns False if the weight no longer counts."""
         said = {"quota_id": quota_id, "key": key, "weight": weight}
         return bool((await self._calls.call("weight", said))["outcome"] == "ok")
 
@@ -251,7 +251,7 @@ class AsyncContext:
         return Opened.read(await self._calls.call("waitpoints", said))
 
     async def close_waitpoint(self, waitpoint_id: str) -> None:
-        """Gives a pending waitpoint up."""
+        """Closes a pending waitpoint."""
         await self._calls.call(f"waitpoints/{segment(waitpoint_id)}/close", {})
 
     async def suspend(
@@ -265,11 +265,11 @@ class AsyncContext:
         continuation: Any = None,
         step: Optional[str] = None,
     ) -> List[Signal]:
-        """Suspends the execution until the condition is met; any signal meets an absent one.
+        """Suspends the execution until the condition is met. Without a condition, any signal is enough.
 
-        A waitpoint is a key, one that was opened before, or a dictionary of the API. Without waitpoints the attempt waits at
-        all it has opened. Returns early signals that are enough; otherwise raises `Suspended`. The run that follows finds
-        `continuation` (JSON or bytes) and the name `step` in `resume`.
+        A waitpoint is a key, an opened waitpoint, or a dictionary of the API. Without waitpoints, the attempt waits at all that
+        it has opened. If early signals already meet the condition, this returns them; otherwise it raises `Suspended`. The
+        next run finds `continuation` (JSON or bytes) and the name `step` in `resume`.
         """
         said: Dict[str, Any] = {
             "reason": reason,
@@ -299,12 +299,12 @@ class AsyncContext:
         continuation: Any = None,
         step: Optional[str] = None,
     ) -> List[Signal]:
-        """The signals that ended this wait, in the run that follows it; in any other run, `suspend`.
+        """Returns the signals of this wait in the run after it. In any other run, it calls `suspend`.
 
-        A wait is ended by its own signals, its own timeout or an operator, never by another wait, a budget that has room again or
-        children. It is known by its name `step`, or without one by all its other arguments, so they must be the same in every run.
-        For handlers that wait once: one that waits at several places must not come back to a wait that has ended, and tells by
-        `resume.continuation` how far it was. With a `key` a waitpoint of that name is opened with the suspension.
+        Only its own signals, its own timeout or an operator end a wait. Another wait, a budget with new room or children do not.
+        A wait is identified by its name `step`, or without one by all its other arguments, so keep them the same in every run.
+        This is for handlers that wait once. A handler with several waits must not return to a wait that has ended;  it finds
+        its position in `resume.continuation`. With a `key`, a waitpoint with that key is opened with the suspension.
         """
         waits_for = condition or (None if name is None else signal(name))
         if step is None:
@@ -326,7 +326,7 @@ class AsyncContext:
         )
 
     async def wait_for_signal(self, name: Optional[str] = None, **options: Unpack[WaitOptions]) -> Optional[Signal]:
-        """The first signal of `wait_for_signals`; None when the wait ended without one."""
+        """The first signal of `wait_for_signals`; None if the wait ended without one."""
         signals = await self.wait_for_signals(name, **options)
         return signals[0] if signals else None
 
@@ -335,8 +335,8 @@ class AsyncContext:
     async def spawn(self, children: Sequence[ChildFields]) -> List[str]:
         """Spawns children of this execution and returns their ids, in order.
 
-        The n-th spawn of every run is the same spawn and returns the children of the first. A child with a key is found again
-        by its key. Either must ask for the same children again, or it fails with `idempotency_conflict`.
+        The n-th spawn of every run is the same spawn, and returns the children of the first run. A child with a key is found
+        by its key. If a repeated spawn has different children, it fails with `idempotency_conflict`.
         """
         request, self._spawns = str(uuid.UUID(int=self._spawns)), self._spawns + 1
         said = {"children": [body(child) for child in children], "request_id": request}
@@ -344,10 +344,10 @@ class AsyncContext:
         return [str(child["execution_id"]) for child in answer["children"]]
 
     async def wait_children(self) -> List[Child]:
-        """What became of all children, in the order they were spawned.
+        """The outcomes of all children, in spawn order.
 
-        While one has not ended `WaitingForChildren` is raised: no worker is held, and the handler is called again from its
-        beginning when all have.
+        If some have not ended, this raises `WaitingForChildren`. The execution then holds no worker, and the handler is called
+        again from its beginning when all have ended.
         """
         resume = self.resume
         if resume is not None and resume.cause == "children" and self._spawns == 0:
@@ -361,18 +361,18 @@ class AsyncContext:
         return [Child.read(child) for child in answer["children"]]
 
     async def children(self) -> List[Child]:
-        """Every child this execution has spawned, in any attempt, and what became of it so far."""
+        """Every child of this execution, from any attempt, with its state or outcome."""
         path = f"/v1/executions/{segment(self.execution_id)}/children"
         return [Child.read(child) async for child in pages(self._calls.transport, path)]
 
-    # Ending the run otherwise than by returning or raising.
+    # Other ways to end the run.
 
     async def delay(self, delay_ms: Optional[int] = None, *, until: Optional[int] = None) -> None:
-        """Ends the attempt and runs the execution again later; counted as neither a failure nor a reclaim."""
+        """Ends the attempt and runs the execution again later. It counts as neither a failure nor a reclaim."""
         await self._hand_back("delay", {"delay_ms": delay_ms, "delay_until": until}, "delayed")
 
     async def yield_back(self) -> None:
-        """Hands the execution back for any worker to take at once; counted nowhere."""
+        """Hands the execution back, so that any worker can take it at once. This counts against no limit."""
         await self._hand_back("yield", {}, "yielded")
 
     async def cancel(self, reason: Optional[str] = None) -> None:

@@ -1,4 +1,4 @@
-"""The registered workers, as an operator sees them."""
+"""Registered workers, for operators."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .transport import AsyncTransport
 
 
 class AsyncFleet:
-    """What operators do with workers."""
+    """Worker calls of operators."""
 
     def __init__(self, transport: AsyncTransport) -> None:
         self._transport = transport
@@ -21,9 +21,9 @@ class AsyncFleet:
         return cast("AsyncIterator[wire.Worker]", pages(self._transport, "/v1/workers", None, limit))
 
     async def get(self, instance: str) -> wire.Worker:
-        """One of them."""
+        """One registered worker."""
         return cast(wire.Worker, await self._transport.json("GET", f"/v1/workers/{segment(instance)}"))
 
     async def drain(self, instance: str) -> str:
-        """The worker takes nothing new and is asked to yield what it holds: `draining`, or `already`."""
+        """Drains a worker: it claims no more and is asked to yield its tasks. Returns `draining` or `already`."""
         return str((await self._transport.json("POST", f"/v1/workers/{segment(instance)}/drain", {}))["outcome"])

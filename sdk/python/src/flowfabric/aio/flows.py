@@ -1,4 +1,4 @@
-"""Flows: submitted whole, grown, released, watched and cancelled."""
+"""Flows: submit, extend, seal, read and cancel."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ..ids import mint
 from .pages import pages
 from .transport import AsyncTransport
 
-#: The longest a server holds an answer back.
+#: The longest long poll of a server.
 _WAIT_MAX_S = 30.0
 
 
 class AsyncFlows:
-    """What submitters and operators do with flows."""
+    """Flow calls of submitters and operators."""
 
     def __init__(self, transport: AsyncTransport) -> None:
         self._transport = transport
@@ -33,7 +33,7 @@ class AsyncFlows:
     ) -> wire.FlowSubmitted:
         """Submits a flow whole: members by key, edges `{from, to, on?, pass_as?}` between them.
 
-        The answer's `members` name the execution of each key.
+        The response's `members` contain the execution of each key.
         """
         said: Dict[str, Any] = {name: value for name, value in fields.items() if value is not None}
         said.setdefault("flow_id", mint())
@@ -45,7 +45,7 @@ class AsyncFlows:
         return cast(wire.FlowShown, await self._transport.json("GET", self._path(flow_id)))
 
     async def wait(self, flow_id: str, wait_s: Optional[float] = None) -> wire.FlowShown:
-        """The flow once it has ended; as it stands when `wait_s` is over first, with `finished_at` None."""
+        """Waits for the end of a flow. After `wait_s` it returns the current state, with `finished_at` None."""
         until = None if wait_s is None else time.monotonic() + wait_s
         while True:
             left = _WAIT_MAX_S if until is None else min(_WAIT_MAX_S, max(0.0, until - time.monotonic()))
@@ -70,24 +70,24 @@ class AsyncFlows:
     async def add_members(
         self, flow_id: str, members: Sequence[MemberFields], edges: Sequence[wire.EdgeBody] = ()
     ) -> "List[wire.AddedMember]":
-        """Adds members with the edges into them; none starts before its edges count."""
+        """Adds members with the edges into them. No member starts before its edges count."""
         said = {"members": [_member(member) for member in members], "edges": list(edges)}
         answer = await self._transport.json("POST", f"{self._path(flow_id)}/members", said)
         return cast("List[wire.AddedMember]", answer["members"])
 
     async def add_edges(self, flow_id: str, edges: Sequence[wire.EdgeBody]) -> int:
-        """Adds edges between members that have not started; how many were new."""
+        """Adds edges into members that have not started. Returns how many were new."""
         said = {"edges": list(edges)}
         return int((await self._transport.json("POST", f"{self._path(flow_id)}/edges", said))["added"])
 
     async def seal(self, flow_id: str) -> wire.Flow:
-        """Releases the members held so far."""
+        """Releases the members added so far."""
         return cast(wire.Flow, await self._transport.json("POST", f"{self._path(flow_id)}/seal", {}))
 
     async def cancel(
         self, flow_id: str, reason: Optional[str] = None, *, policy: Optional[wire.CancelPolicy] = None, wait: bool = False
     ) -> wire.FlowCancelled:
-        """Cancels: nothing of the flow can be claimed after the answer. With `wait` the answer comes when it has ended."""
+        """Cancels a flow: afterwards no member can be claimed. With `wait`, returns when the flow has ended."""
         said = {"reason": reason, "policy": policy, "wait": wait}
         wait_s = _WAIT_MAX_S if wait else 0.0
         return cast(wire.FlowCancelled, await self._transport.json("POST", f"{self._path(flow_id)}/cancel", said, wait_s=wait_s))

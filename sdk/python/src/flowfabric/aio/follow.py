@@ -1,4 +1,4 @@
-"""Streams of server-sent events that outlive their connections: each goes on behind the last event that was seen."""
+"""Streams of server-sent events that survive lost connections: each continues after the last event seen."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .transport import AsyncTransport
 async def follow(
     transport: AsyncTransport, path: str, query: Mapping[str, object], after: Optional[str]
 ) -> AsyncIterator[Tuple[str, Dict[str, Any]]]:
-    """Events with their names. A connection that ends is made anew; a refusal that time does not heal is raised."""
+    """Events with their names. Reconnects after a lost connection, and raises errors that are not retryable."""
     failures = 0
     while True:
         headers = {"Accept": "text/event-stream"}
@@ -29,7 +29,7 @@ async def follow(
                     event = events.feed(line)
                     if event is None:
                         if not line.strip():
-                            # A stream that is silent may say where it stands.
+                            # An idle stream may send its position without an event.
                             after = events.last_id or after
                         continue
                     if event.event == "error":

@@ -13,7 +13,7 @@ from .transport import AsyncTransport
 
 
 class AsyncLanes:
-    """What operators do with lanes."""
+    """Lane calls of operators."""
 
     def __init__(self, transport: AsyncTransport) -> None:
         self._transport = transport
@@ -24,31 +24,31 @@ class AsyncLanes:
         return cast("AsyncIterator[wire.Lane]", pages(self._transport, "/v1/lanes", query, limit))
 
     async def get(self, lane: str, *, namespace: Optional[str] = None) -> wire.Lane:
-        """A lane and how much it holds."""
+        """A lane with its counts."""
         query = {"namespace": namespace}
         return cast(wire.Lane, await self._transport.json("GET", f"/v1/lanes/{segment(lane)}", query=query))
 
     async def define(
         self, lane: str, *, namespace: Optional[str] = None, **fields: Unpack[wire.LaneOptions]
     ) -> wire.Lane:
-        """Changes what is named."""
+        """Changes the given fields."""
         path, query = f"/v1/lanes/{segment(lane)}", {"namespace": namespace}
         return cast(wire.Lane, await self._transport.json("PUT", path, fields, query=query))
 
     async def pause(self, lane: str, *, namespace: Optional[str] = None) -> wire.Lane:
-        """Accepts, but starts nothing."""
+        """Pauses the lane: it accepts work but starts none."""
         return await self._set(lane, "pause", namespace)
 
     async def resume(self, lane: str, *, namespace: Optional[str] = None) -> wire.Lane:
-        """Accepts and starts."""
+        """Resumes the lane: it accepts and starts work."""
         return await self._set(lane, "resume", namespace)
 
     async def drain(self, lane: str, *, namespace: Optional[str] = None) -> wire.Lane:
-        """Starts what is there, but accepts nothing."""
+        """Drains the lane: it starts waiting work but accepts none."""
         return await self._set(lane, "drain", namespace)
 
     async def disable(self, lane: str, *, namespace: Optional[str] = None) -> wire.Lane:
-        """Neither accepts nor starts."""
+        """Disables the lane: it neither accepts nor starts work."""
         return await self._set(lane, "disable", namespace)
 
     async def _set(self, lane: str, verb: str, namespace: Optional[str]) -> wire.Lane:

@@ -1,4 +1,4 @@
-"""Lists that come in pages, read as one."""
+"""Reads paginated lists as one iterator."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .transport import AsyncTransport
 async def pages(
     transport: AsyncTransport, path: str, query: Optional[Mapping[str, object]] = None, limit: Optional[int] = None
 ) -> AsyncIterator[Dict[str, Any]]:
-    """Every item of a list, at most `limit` of them; the next page is asked for when it is needed."""
+    """Every item of a list, at most `limit`. The next page is requested when it is needed."""
     cursor: Optional[str] = None
     left = limit
     while left is None or left > 0:

@@ -14,18 +14,18 @@ from .transport import AsyncTransport
 
 
 class AsyncQuotas:
-    """What operators do with quotas."""
+    """Quota calls of operators."""
 
     def __init__(self, transport: AsyncTransport) -> None:
         self._transport = transport
 
     async def create(self, **fields: Unpack[wire.QuotaOptions]) -> wire.Quota:
-        """Makes a quota: `rate={"limit": 10, "window_ms": 1000}`, `concurrency=5`, `weighted={"limit": …, "window_ms": …}`."""
+        """Creates a quota: `rate={"limit": 10, "window_ms": 1000}`, `concurrency=5`, `weighted={"limit": …, "window_ms": …}`."""
         said = {**fields, "quota_id": fields.get("quota_id") or mint()}
         return cast(wire.Quota, await self._transport.json("POST", "/v1/quotas", said))
 
     async def get(self, quota_id: str, key: Optional[str] = None) -> wire.Quota:
-        """A quota with its keys, or with one of them."""
+        """A quota with all its keys, or with one key."""
         return cast(wire.Quota, await self._transport.json("GET", self._path(quota_id), query={"key": key}))
 
     def list(self, *, namespace: Optional[str] = None, limit: Optional[int] = None) -> AsyncIterator[wire.Quota]:
@@ -34,15 +34,15 @@ class AsyncQuotas:
         return cast("AsyncIterator[wire.Quota]", pages(self._transport, "/v1/quotas", query, limit))
 
     async def change(self, quota_id: str, **parts: Unpack[wire.QuotaChanges]) -> wire.Quota:
-        """Changes the parts that are named. None removes a part."""
+        """Changes the given parts. None removes a part."""
         return cast(wire.Quota, await self._transport.json("PATCH", self._path(quota_id), parts))
 
     async def delete(self, quota_id: str) -> None:
-        """Removes a quota; nothing starts that names it."""
+        """Deletes a quota. Executions that name it no longer start."""
         await self._transport.json("DELETE", self._path(quota_id))
 
     async def throttle(self, quota_id: str, key: str, until: int) -> Optional[int]:
-        """Lets nothing start on the key until then; a time that has passed ends it. Until when it holds now."""
+        """Throttles a key until a time; a past time ends the throttle. Returns until when it is throttled."""
         said = {"key": key, "until": until}
         answer = await self._transport.json("POST", f"{self._path(quota_id)}/throttle", said)
         return cast("Optional[int]", answer.get("throttled_until"))

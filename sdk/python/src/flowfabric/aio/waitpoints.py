@@ -1,4 +1,4 @@
-"""Waitpoints from outside: the inbox of open ones, signals to them, and new tokens."""
+"""Waitpoints for approvers and operators: the inbox, signals, and new tokens."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .transport import AsyncTransport
 
 
 class AsyncWaitpoints:
-    """What approvers and operators do with waitpoints."""
+    """Waitpoint calls of approvers and operators."""
 
     def __init__(self, transport: AsyncTransport) -> None:
         self._transport = transport
@@ -25,7 +25,7 @@ class AsyncWaitpoints:
         return cast("AsyncIterator[wire.Waitpoint]", pages(self._transport, "/v1/waitpoints", query, limit))
 
     def of(self, execution_id: str) -> AsyncIterator[wire.Waitpoint]:
-        """Waitpoints of an execution: open ones, and those kept after they closed."""
+        """Waitpoints of an execution: open ones, and closed ones that are still kept."""
         path = f"/v1/executions/{segment(execution_id)}/waitpoints"
         return cast("AsyncIterator[wire.Waitpoint]", pages(self._transport, path))
 
@@ -47,7 +47,7 @@ class AsyncWaitpoints:
         correlation_id: Optional[str] = None,
         idempotency_key: Optional[str] = None,
     ) -> SignalAnswer:
-        """Sends a signal with the waitpoint's token, which is the only credential it needs; once, however often it is sent."""
+        """Sends a signal with the waitpoint's token, the only credential it needs. A repeated request counts once."""
         said: Dict[str, Any] = {
             "execution_id": execution_id,
             "name": name,
@@ -64,6 +64,6 @@ class AsyncWaitpoints:
         return SignalAnswer.read(await self._transport.json("POST", path, said, headers=headers))
 
     async def reissue(self, waitpoint_id: str, approver: Optional[str] = None) -> Token:
-        """A new token for one approver, or for whoever answers; the old one dies."""
+        """Creates a new token for one approver, or the single token without one. The old token stops working."""
         path = f"/v1/waitpoints/{segment(waitpoint_id)}/tokens"
         return Token((await self._transport.json("POST", path, {"approver": approver}))["token"])

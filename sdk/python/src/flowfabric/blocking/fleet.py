@@ -1,5 +1,5 @@
 # Generated from ../aio by tools/blocking.py; change it there.
-"""The registered workers, as an operator sees them."""
+"""Registered workers, for operators."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .transport import Transport
 
 
 class Fleet:
-    """What operators do with workers."""
+    """Worker calls of operators."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -22,9 +22,9 @@ class Fleet:
         return cast("Iterator[wire.Worker]", pages(self._transport, "/v1/workers", None, limit))
 
     def get(self, instance: str) -> wire.Worker:
-        """One of them."""
+        """One registered worker."""
         return cast(wire.Worker, self._transport.json("GET", f"/v1/workers/{segment(instance)}"))
 
     def drain(self, instance: str) -> str:
-        """The worker takes nothing new and is asked to yield what it holds: `draining`, or `already`."""
+        """Drains a worker: it claims no more and is asked to yield its tasks. Returns `draining` or `already`."""
         return str((self._transport.json("POST", f"/v1/workers/{segment(instance)}/drain", {}))["outcome"])

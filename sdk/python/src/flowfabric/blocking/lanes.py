@@ -14,7 +14,7 @@ from .transport import Transport
 
 
 class Lanes:
-    """What operators do with lanes."""
+    """Lane calls of operators."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -25,31 +25,31 @@ class Lanes:
         return cast("Iterator[wire.Lane]", pages(self._transport, "/v1/lanes", query, limit))
 
     def get(self, lane: str, *, namespace: Optional[str] = None) -> wire.Lane:
-        """A lane and how much it holds."""
+        """A lane with its counts."""
         query = {"namespace": namespace}
         return cast(wire.Lane, self._transport.json("GET", f"/v1/lanes/{segment(lane)}", query=query))
 
     def define(
         self, lane: str, *, namespace: Optional[str] = None, **fields: Unpack[wire.LaneOptions]
     ) -> wire.Lane:
-        """Changes what is named."""
+        """Changes the given fields."""
         path, query = f"/v1/lanes/{segment(lane)}", {"namespace": namespace}
         return cast(wire.Lane, self._transport.json("PUT", path, fields, query=query))
 
     def pause(self, lane: str, *, namespace: Optional[str] = None) -> wire.Lane:
-        """Accepts, but starts nothing."""
+        """Pauses the lane: it accepts work but starts none."""
         return self._set(lane, "pause", namespace)
 
     def resume(self, lane: str, *, namespace: Optional[str] = None) -> wire.Lane:
-        """Accepts and starts."""
+        """Resumes the lane: it accepts and starts work."""
         return self._set(lane, "resume", namespace)
 
     def drain(self, lane: str, *, namespace: Optional[str] = None) -> wire.Lane:
-        """Starts what is there, but accepts nothing."""
+        """Drains the lane: it starts waiting work but accepts none."""
         return self._set(lane, "drain", namespace)
 
     def disable(self, lane: str, *, namespace: Optional[str] = None) -> wire.Lane:
-        """Neither accepts nor starts."""
+        """Disables the lane: it neither accepts nor starts work."""
         return self._set(lane, "disable", namespace)
 
     def _set(self, lane: str, verb: str, namespace: Optional[str]) -> wire.Lane:

@@ -1,5 +1,5 @@
 # Generated from ../aio by tools/blocking.py; change it there.
-"""Lists that come in pages, read as one."""
+"""Reads paginated lists as one iterator."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .transport import Transport
 def pages(
     transport: Transport, path: str, query: Optional[Mapping[str, object]] = None, limit: Optional[int] = None
 ) -> Iterator[Dict[str, Any]]:
-    """Every item of a list, at most `limit` of them; the next page is asked for when it is needed."""
+    """Every item of a list, at most `limit`. The next page is requested when it is needed."""
     cursor: Optional[str] = None
     left = limit
     while left is None or left > 0:

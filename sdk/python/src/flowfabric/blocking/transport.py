@@ -1,5 +1,5 @@
 # Generated from ../aio by tools/blocking.py; change it there.
-"""Requests over httpx: any number at once, each repeated until it is answered or not worth repeating."""
+"""Requests over httpx: any number at once, each repeated while that is safe and useful."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from ..errors import ConfigError, RequestError, TransportError, of_answer
 from ..http.message import SILENCE_S, TIMEOUT_S, Request, Response, Retry
 from ..http.origin import Origin
 
-#: The most connections that are kept open while no request uses them.
+#: The maximum number of idle connections that are kept open.
 KEPT_MAX = 32
-#: The server closes a silent connection after 60 s. The client does not use one that was silent for longer than this.
+#: The server closes an idle connection after 60 s. The client does not use one that was idle for longer than this.
 KEPT_S = 45.0
 
-#: How a request fails when the server has closed its connection.
+#: The errors of a request whose connection the server has closed.
 _CUT = (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError)
-#: How a request fails that cannot have reached the server.
+#: The errors of a request that cannot have reached the server.
 _UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.UnsupportedProtocol)
 
 
 class Transport:
     """Sends requests in blocking code.
 
-    Each connection has an httpx client of its own, because httpx looks at all connections of a client for every request.
-    There is no limit to their number: a long poll holds one, and no number of long polls may keep a heartbeat waiting.
+    Each connection has its own httpx client, because httpx checks all connections of a client for every request. Their
+    number is not limited: each long poll occupies one, and many long polls must not delay a heartbeat.
     """
 
     def __init__(self, origin: Origin, *, timeout_s: float = TIMEOUT_S, retry: Optional[Retry] = None) -> None:
         self.origin = origin
         self.retry = retry or Retry()
         self._timeout_s = timeout_s
-        # Without TLS the context is not used, and httpx need not make one for each connection.
+        # Without TLS the context is unused, but it keeps httpx from creating one for each connection.
         self._ssl = origin.ssl or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         self._kept: List[httpx.Client] = []
         self._closed = False
@@ -53,12 +53,12 @@ class Transport:
         wait_s: float = 0.0,
         repeatable: bool = True,
     ) -> Any:
-        """Sends JSON and returns the JSON of the answer."""
+        """Sends JSON and returns the JSON of the response."""
         raw = None if body is None else payload.dump(body)
         return (self.send(Request(method, path, query, raw, headers or {}, wait_s, repeatable))).json()
 
     def send(self, request: Request) -> Response:
-        """Sends a request until it is answered or is not worth repeating; raises what the server refuses."""
+        """Sends a request, and repeats it while the error is retryable. Raises the server's errors."""
         request, failures = request.identified(), 0
         while True:
             try:
@@ -86,11 +86,11 @@ class Transport:
             except httpx.HTTPError as error:
                 connection.close()
                 if was_kept and request.repeatable and isinstance(error, _CUT):
-                    # The server closed a connection it had kept: the request goes over another one.
+                    # The server closed this idle connection, so the request uses another one.
                     continue
                 raise self._failed(error, limit_s) from error
             except BaseException:
-                # What may still come must not be taken for another answer.
+                # A late response must not be taken for that of the next request.
                 connection.close()
                 raise
             self._give(connection)
@@ -109,7 +109,7 @@ class Transport:
             raise ConfigError(f"the address of the request is wrong: {error}") from error
 
     def _take(self) -> Tuple[httpx.Client, bool]:
-        """A connection, and whether it was kept from an earlier request."""
+        """A connection, and whether it is from an earlier request."""
         try:
             return self._kept.pop(), True
         except IndexError:
@@ -117,7 +117,7 @@ class Transport:
 
     def _connection(self) -> httpx.Client:
         limits = httpx.Limits(max_connections=1, keepalive_expiry=KEPT_S)
-        # Proxies and passwords of the environment are not meant for this server.
+        # Proxies and credentials in the environment are not for this server.
         return httpx.Client(verify=self._ssl, limits=limits, trust_env=False)
 
     def _give(self, connection: httpx.Client) -> None:
@@ -131,13 +131,13 @@ class Transport:
         pieces: List[bytes] = []
         for piece in answer.iter_bytes():
             pieces.append(piece)
-            # The limit of httpx is on each piece: a body that comes in drops would pass it.
+            # The limit of httpx applies to each piece, so it does not stop a slow body.
             if time.monotonic() > until:
                 raise TransportError(f"no answer from {self.origin.url} within {limit_s:g} s")
         return b"".join(pieces)
 
     def lines(self, request: Request) -> "Lines":
-        """Begins an answer that goes on and returns its lines as they come. The caller repeats it by a cursor."""
+        """Opens a streaming response and returns its lines as they arrive. The caller reconnects with a cursor."""
         said = self._said(request, httpx.Timeout(self._timeout_s, read=SILENCE_S))
         connection = self._connection()
         try:
@@ -157,7 +157,7 @@ class Transport:
         sleep(seconds)
 
     def close(self) -> None:
-        """Closes the connections that no request uses; the others close after their answer."""
+        """Closes the idle connections. The others close after their response."""
         self._closed = True
         while self._kept:
             self._kept.pop().close()
@@ -171,7 +171,7 @@ class Transport:
 
 
 class Lines:
-    """An answer that goes on, line by line."""
+    """A streaming response, line by line."""
 
     def __init__(self, origin: Origin, connection: httpx.Client, answer: httpx.Response) -> None:
         self._origin = origin
@@ -179,7 +179,7 @@ class Lines:
         self._answer = answer
 
     def __iter__(self) -> Iterator[bytes]:
-        # A line ends with a line feed and nothing else: a payload may contain other separators.
+        # Only a line feed ends a line, because a payload may contain other separators.
         begun: List[bytes] = []
         try:
             for piece in self._answer.iter_bytes():
@@ -194,6 +194,6 @@ class Lines:
             yield b"".join(begun)
 
     def close(self) -> None:
-        """Ends it."""
+        """Closes the response."""
         self._answer.close()
         self._connection.close()

@@ -1,5 +1,5 @@
 # Generated from ../aio by tools/blocking.py; change it there.
-"""Waitpoints from outside: the inbox of open ones, signals to them, and new tokens."""
+"""Waitpoints for approvers and operators: the inbox, signals, and new tokens."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .transport import Transport
 
 
 class Waitpoints:
-    """What approvers and operators do with waitpoints."""
+    """Waitpoint calls of approvers and operators."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -26,7 +26,7 @@ class Waitpoints:
         return cast("Iterator[wire.Waitpoint]", pages(self._transport, "/v1/waitpoints", query, limit))
 
     def of(self, execution_id: str) -> Iterator[wire.Waitpoint]:
-        """Waitpoints of an execution: open ones, and those kept after they closed."""
+        """Waitpoints of an execution: open ones, and closed ones that are still kept."""
         path = f"/v1/executions/{segment(execution_id)}/waitpoints"
         return cast("Iterator[wire.Waitpoint]", pages(self._transport, path))
 
@@ -48,7 +48,7 @@ class Waitpoints:
         correlation_id: Optional[str] = None,
         idempotency_key: Optional[str] = None,
     ) -> SignalAnswer:
-        """Sends a signal with the waitpoint's token, which is the only credential it needs; once, however often it is sent."""
+        """Sends a signal with the waitpoint's token, the only credential it needs. A repeated request counts once."""
         said: Dict[str, Any] = {
             "execution_id": execution_id,
             "name": name,
@@ -65,6 +65,6 @@ class Waitpoints:
         return SignalAnswer.read(self._transport.json("POST", path, said, headers=headers))
 
     def reissue(self, waitpoint_id: str, approver: Optional[str] = None) -> Token:
-        """A new token for one approver, or for whoever answers; the old one dies."""
+        """Creates a new token for one approver, or the single token without one. The old token stops working."""
         path = f"/v1/waitpoints/{segment(waitpoint_id)}/tokens"
         return Token((self._transport.json("POST", path, {"approver": approver}))["token"])

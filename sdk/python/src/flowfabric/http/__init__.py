@@ -1,1 +1,1 @@
-"""What a request and its answer are, apart from how they are sent."""
+"""Requests and responses, independent of how they are sent."""

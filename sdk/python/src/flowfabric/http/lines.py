@@ -1,4 +1,4 @@
-"""Reads server-sent events out of lines."""
+"""Parses server-sent events from lines."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import List, Optional
 
 @dataclasses.dataclass(frozen=True)
 class SentEvent:
-    """One event as it was sent."""
+    """One received event."""
 
     id: Optional[str]
     event: str
@@ -16,16 +16,16 @@ class SentEvent:
 
 
 class SentEvents:
-    """Takes lines one by one and answers an event when one is whole; comments are silence."""
+    """Takes lines one by one, and returns an event when it is complete. Comments are ignored."""
 
     def __init__(self) -> None:
-        #: The id that was sent last, with an event or alone.
+        #: The last received id, with an event or alone.
         self.last_id: Optional[str] = None
         self._event = ""
         self._data: List[str] = []
 
     def feed(self, raw: bytes) -> Optional[SentEvent]:
-        """Takes one line, with or without its end."""
+        """Takes one line, with or without its line end."""
         line = raw.rstrip(b"\r\n").decode("utf-8")
         if not line:
             if not self._data:

@@ -1,4 +1,4 @@
-"""Where the server is and how a client presents itself there."""
+"""The address of the server, and the client's credential."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from ..errors import ConfigError
 
-#: Where a server listens by default.
+#: The default address of a server.
 DEFAULT_URL = "http://127.0.0.1:7433"
 USER_AGENT = "flowfabric-python/0.1"
 
 
 class Origin:
-    """A server's address and the credential for it."""
+    """The address of a server, and the credential for it."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class Origin:
         if parts.query or parts.fragment or "@" in parts.netloc:
             raise ConfigError(f"url must not carry credentials, a query or a fragment, got {parts.hostname!r} with some")
         try:
-            # Reading the port checks it.
+            # Reading the port validates it.
             parts.port
         except ValueError as error:
             raise ConfigError(f"url must be http://HOST:PORT or https://HOST:PORT: {error}") from error
@@ -46,12 +46,12 @@ class Origin:
         return f"Origin({self.url!r})"
 
     def target(self, path: str, query: Optional[Mapping[str, object]] = None) -> str:
-        """The URL of a request. It leaves out parameters that are None."""
+        """The URL of a request. Parameters that are None are left out."""
         named = {name: value for name, value in (query or {}).items() if value is not None}
         return self._base + path + (f"?{urlencode(named)}" if named else "")
 
     def headers(self, extra: Mapping[str, str], has_body: bool) -> Dict[str, str]:
-        """The headers of a request. Those of the request itself come last and win."""
+        """The headers of a request. Its own headers override the others."""
         headers = {"User-Agent": USER_AGENT, "Accept": "application/json", "Accept-Encoding": "identity"}
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
@@ -59,7 +59,7 @@ class Origin:
             headers["Content-Type"] = "application/json"
         headers.update(extra)
         for name, value in headers.items():
-            # A request with such a header cannot be sent, however often it is tried.
+            # A request with such a header can never be sent.
             if not (value.isascii() and value.isprintable()):
                 raise ConfigError(f"the header {name} must be printable ASCII")
         return headers
@@ -68,5 +68,5 @@ class Origin:
 def segment(text: str) -> str:
     """One part of a path."""
     quoted = quote(str(text), safe="")
-    # A part of dots alone would mean another path.
+    # A part with only dots would change the path.
     return quoted if quoted.strip(".") else quoted.replace(".", "%2E")
