@@ -1,23 +1,23 @@
 #!/usr/bin/env bash
-# A whole worker in bash and curl: register, claim, renew while working, complete, fail, delay, leave.
+# A complete worker in bash and curl: register, claim, renew while working, complete, fail, delay, unregister.
 #
 #   worker.sh URL INSTANCE [LANE]
 #
-# Each task says in its input what to do: {"n": 21, "seconds": 0.2} doubles 21 after a fifth of a second. Works until it is drained.
+# The input of a task says what to do: {"n": 21, "seconds": 0.2} doubles 21 after a fifth of a second. Works until it is drained.
 set -uo pipefail
 base=$1 instance=$2 lane=${3:-default}
 lease_ttl_ms=2000
 
-call() { # METHOD PATH BODY: the answer; fails when the server refuses or cannot be reached
+call() { # METHOD PATH BODY: prints the response; fails if the server returns an error or is unreachable
   curl -sS --fail-with-body --max-time 40 -X "$1" "$base$2" -H 'content-type: application/json' -d "$3"
 }
 fresh() { cat /proc/sys/kernel/random/uuid; }
-field() { # NAME JSON: the first field of this name, a text or a number
+field() { # NAME JSON: prints the first field with this name, a text or a number
   local text="\"$1\":\"?([^\",}]*)"
   [[ $2 =~ $text ]] && printf '%s' "${BASH_REMATCH[1]}"
 }
 
-# An incarnation tells this process from another one that is started under the same instance id by mistake.
+# The incarnation distinguishes this process from another one that was started with the same instance id by mistake.
 incarnation=$(fresh)
 register() {
   call POST "/v1/workers/$instance/register" \
@@ -26,7 +26,7 @@ register() {
 register || exit 1
 echo "registered $instance"
 
-# Renews the lease until it is refused: then somebody else may have the task, and the work is stopped.
+# Renews the lease until a renewal fails. Then another worker may have the task, so the work is stopped.
 keep() { # EXECUTION_ID FENCE_FIELDS PID_OF_THE_WORK
   while sleep 0.5; do
     local beaten
@@ -39,7 +39,7 @@ keep() { # EXECUTION_ID FENCE_FIELDS PID_OF_THE_WORK
 }
 
 while :; do
-  # One request id per claim: should the answer be lost, asking again with the same id gets the same task.
+  # One request id per claim: if the response is lost, a repetition with the same id gets the same task.
   request=$(fresh)
   ask="{\"max\":1,\"wait_ms\":1000,\"lease_ttl_ms\":$lease_ttl_ms,\"request_id\":\"$request\"}"
   if ! claimed=$(call POST "/v1/workers/$instance/claim" "$ask"); then
@@ -75,7 +75,7 @@ while :; do
   else
     verb=complete body="{\"fence\":{$fence},\"result\":{\"doubled\":$((2 * n))}}"
   fi
-  # A lost answer is asked for again with the same fence and is the same; a refusal is final.
+  # After a lost response, the call is repeated with the same fence and gets the same response. An error is final.
   for try in 1 2 3; do
     if answer=$(call POST "/v1/tasks/$id/$verb" "$body"); then
       echo "$verb $id $done"

@@ -1,4 +1,4 @@
-"""Keeps what schemathesis asks within bounds: no long poll is waited for, and no stream goes on for ever."""
+"""Keeps the requests of schemathesis bounded: no long poll waits, and no stream is endless."""
 
 import os
 
@@ -23,7 +23,7 @@ ENDED = ended_execution()
 
 
 def bounded(value):
-    """A wait that is valid, cut short; what is wrong stays wrong."""
+    """Shortens a valid wait; an invalid one stays invalid."""
     try:
         return WAIT_MS if WAIT_MS < int(value) <= 30_000 else value
     except (TypeError, ValueError):

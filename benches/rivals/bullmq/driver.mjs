@@ -48,7 +48,7 @@ run(async () => {
   });
   emit('end_to_end_per_s', scale.tasks / endToEnd);
 
-  // Results arrive as events. They are read from here on only, because nobody needs them above.
+  // Results arrive as events. They are read from here on only, because the code above does not need them.
   const events = new QueueEvents('bench', { connection });
   const flows = new FlowProducer({ connection });
   for (const emitter of [queue, events, flows]) emitter.setMaxListeners(0);

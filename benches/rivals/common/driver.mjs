@@ -1,11 +1,11 @@
-// What every driver shares: its settings, its worker process, clocks and figures.
+// Shared by all drivers: settings, worker process, clocks and figures.
 import { fork } from 'node:child_process';
 import fs from 'node:fs';
 
 // The settings that the bench passes as one JSON argument.
 export const spec = JSON.parse(process.argv[2]);
 
-// Milliseconds of a clock that never goes back.
+// Milliseconds of a monotonic clock.
 export const now = () => Number(process.hrtime.bigint()) / 1e6;
 
 export const sleep = ms => new Promise(resolve => setTimeout(resolve, ms));
@@ -18,7 +18,7 @@ export function emit(figure, value) {
   console.log(JSON.stringify({ figure, value }));
 }
 
-// The value that this share of the times stays within.
+// The value within which this share of the times stays.
 export function quantile(times, share) {
   const sorted = [...times].sort((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))];
@@ -54,7 +54,7 @@ function cpuSeconds(pid) {
   return (Number(fields[11]) + Number(fields[12])) / 100;
 }
 
-// Reads the CPU time of named processes now; the returned function emits what they used since, per 1_000 tasks.
+// Reads the CPU time of the named processes. The returned function emits the time used since then, per 1_000 tasks.
 export function meter(pids) {
   const read = () => Object.entries(pids).map(([name, pid]) => [name, cpuSeconds(pid)]);
   const before = Object.fromEntries(read());
@@ -69,7 +69,7 @@ export function meter(pids) {
   };
 }
 
-// A worker process that answers messages.
+// A worker process that replies to messages.
 export class WorkerProcess {
   #waiting = new Map();
 

@@ -1,4 +1,4 @@
-// What every worker process shares: it counts finished tasks and ends with its driver.
+// Shared by all worker processes: counting finished tasks, and ending with the driver.
 let done = 0;
 let target = -1;
 

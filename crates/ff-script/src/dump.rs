@@ -75,7 +75,7 @@ fn write_ordered(out: &mut Vec<u8>, value: &Value) {
             }
         }
         Value::String(text) => crate::wire::write_bytes(out, &ordered_bytes(text.as_bytes())),
-        other => rmpv::encode::write_value(out, other).expect("memory"),
+        other => rmpv::encode::write_value(out, other).expect("writing to memory cannot fail"),
     }
 }
 

@@ -30,7 +30,7 @@ impl ExecutionRecord {
         }
         false.write(&mut out);
         write_bytes(&mut out, b"");
-        Self::read(&out).expect("what a record must have is there")
+        Self::read(&out).expect("required fields are present")
     }
 
     /// The namespace: the first part of the path.

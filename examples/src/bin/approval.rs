@@ -46,7 +46,7 @@ async fn release(ctx: Ctx, Payload(version): Payload<String>, Data(mail): Data<A
             waitpoint_id: opened.waitpoint_id,
             token: issued.token,
         };
-        mail.0.lock().expect("nobody panics with it").extend(opened.tokens.into_iter().map(letter));
+        mail.0.lock().expect("no holder of the lock panics").extend(opened.tokens.into_iter().map(letter));
     }
     let signals = ctx.wait_for_signals(options).await?;
     let by: Vec<&str> = signals.iter().filter_map(|signal| signal.approver.as_deref()).collect();
@@ -87,7 +87,7 @@ async fn main() -> anyhow::Result<()> {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 
-    let letters = mail.0.lock().expect("nobody panics with it").clone();
+    let letters = mail.0.lock().expect("no holder of the lock panics").clone();
     ensure!(letters.len() == 2, "two letters, got {}", letters.len());
     let (ann, bob) = (&letters[0], &letters[1]);
     let first = answer(&admin, &id, ann).await?;

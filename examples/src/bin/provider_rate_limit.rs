@@ -28,7 +28,7 @@ struct Provider {
 }
 
 async fn answer(State(provider): State<Arc<Mutex<Provider>>>) -> (StatusCode, HeaderMap) {
-    let mut provider = provider.lock().expect("nobody panics with it");
+    let mut provider = provider.lock().expect("no holder of the lock panics");
     let mut headers = HeaderMap::new();
     headers.insert("retry-after", "1".parse().expect("a header"));
     if provider.quiet_until.is_some_and(|until| Instant::now() < until) {
@@ -98,7 +98,7 @@ async fn main() -> anyhow::Result<()> {
         sandbox.result(id).await?;
     }
     let (refused, pushed) = {
-        let provider = provider.lock().expect("nobody panics with it");
+        let provider = provider.lock().expect("no holder of the lock panics");
         (provider.refused, provider.pushed)
     };
     ensure!(refused == 2, "{CALLS} calls at {CALLS_PER_ROUND} a round meet the limit twice, not {refused} times");

@@ -21,7 +21,7 @@ async fn ask(ctx: Ctx, Payload(name): Payload<String>, Data(stopped): Data<Arc<S
         return Ok(Some(serde_json::to_vec("42")?));
     }
     ctx.cancellation().cancelled().await;
-    stopped.0.lock().expect("nobody panics with it").push(name);
+    stopped.0.lock().expect("no holder of the lock panics").push(name);
     Err("stopped".into())
 }
 
@@ -60,7 +60,7 @@ async fn main() -> anyhow::Result<()> {
     ensure!(ended.state == FlowState::Completed && ended.count(MemberState::Cancelled) == 2, "got {ended:?}");
 
     let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
-    while stopped.0.lock().expect("nobody panics with it").len() < 2 {
+    while stopped.0.lock().expect("no holder of the lock panics").len() < 2 {
         ensure!(tokio::time::Instant::now() < deadline, "the losers were not told");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }

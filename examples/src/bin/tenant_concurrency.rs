@@ -24,13 +24,13 @@ struct Watch {
 async fn work(ctx: Ctx, Data(watch): Data<Arc<Watch>>) -> HandlerResult {
     let tenant = ctx.info().tags["tenant"].clone();
     {
-        let mut tenants = watch.tenants.lock().expect("nobody panics with it");
+        let mut tenants = watch.tenants.lock().expect("no holder of the lock panics");
         let (now, most) = tenants.entry(tenant.clone()).or_default();
         *now += 1;
         *most = (*most).max(*now);
     }
     watch.everyone.wait().await;
-    let mut tenants = watch.tenants.lock().expect("nobody panics with it");
+    let mut tenants = watch.tenants.lock().expect("no holder of the lock panics");
     tenants.entry(tenant).or_default().0 -= 1;
     Ok(None)
 }
@@ -64,7 +64,7 @@ async fn main() -> anyhow::Result<()> {
     for id in &ids {
         sandbox.result(id).await?;
     }
-    let seen = watch.tenants.lock().expect("nobody panics with it").clone();
+    let seen = watch.tenants.lock().expect("no holder of the lock panics").clone();
     for (tenant, (_, most)) in &seen {
         ensure!(*most == AT_ONCE, "{most} executions of {tenant} ran at once, not {AT_ONCE}");
     }

@@ -19,7 +19,7 @@ pub fn edge(text: &str) -> NewEdge {
         .into_iter()
         .find(|(sign, _)| text.contains(*sign))
         .unwrap_or_else(|| panic!("{text:?} is no edge"));
-    let (from, rest) = text.split_once(sign).expect("the sign is there");
+    let (from, rest) = text.split_once(sign).expect("the sign is in the text");
     let (to, pass_as) = rest.split_once(':').map_or((rest, None), |(to, name)| (to, Some(name.to_owned())));
     NewEdge { pass_as, ..NewEdge::new(from.to_owned(), to.to_owned(), on) }
 }

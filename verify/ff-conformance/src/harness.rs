@@ -244,7 +244,7 @@ impl Store {
     /// make.
     pub async fn raw(&self, route: Route, function: &'static str, read_only: bool, args: &Value) -> Value {
         let mut bytes = Vec::new();
-        rmpv::encode::write_value(&mut bytes, args).expect("a Vec takes every byte");
+        rmpv::encode::write_value(&mut bytes, args).expect("writing to memory cannot fail");
         let reply = self.bytes(route, function, read_only, bytes).await;
         as_map(&reply)
     }

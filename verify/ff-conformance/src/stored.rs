@@ -31,6 +31,6 @@ fn write(out: &mut Vec<u8>, value: &Value) {
             items.iter().for_each(|item| write(out, item));
         }
         Value::String(text) => ff_script::wire::write_bytes(out, text.as_bytes()),
-        other => rmpv::encode::write_value(out, other).expect("memory"),
+        other => rmpv::encode::write_value(out, other).expect("writing to memory cannot fail"),
     }
 }

@@ -98,7 +98,7 @@ impl Model {
     /// Changes one execution, and applies the consequences: its time of change, and the queues it left.
     fn edit<R>(&mut self, id: ExecutionId, change: impl FnOnce(&mut Execution) -> R) -> R {
         let now = self.now;
-        let execution = self.executions.get_mut(&id).expect("whoever edits has found it");
+        let execution = self.executions.get_mut(&id).expect("the caller has found it");
         let (path, queue, was_queued) = (execution.path(), queue_of(execution), execution.is_queued());
         let outcome = change(execution);
         execution.updated_at = now;
@@ -125,7 +125,7 @@ impl Model {
 
     /// Removes an ended execution and everything that belongs to it alone.
     fn retire(&mut self, id: ExecutionId) {
-        let execution = self.executions.remove(&id).expect("whoever retires has found it");
+        let execution = self.executions.remove(&id).expect("the caller has found it");
         if let Some(lane) = self.lanes.get_mut(&execution.path()) {
             lane.left(execution.said.fairness_key.as_deref(), execution.turn);
         }

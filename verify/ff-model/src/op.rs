@@ -58,7 +58,7 @@ fn invocation<C: Call>(call: &C, route: Route, now_ms: i64) -> Invocation {
 macro_rules! ops {
     ( $( $variant:ident => $method:ident, )+ ) => {
         #[derive(Clone, Debug)]
-        #[expect(clippy::large_enum_variant, reason = "a few thousand at a time; a box each would only cost")]
+        #[expect(clippy::large_enum_variant, reason = "a few thousand exist at a time; a box for each would only cost time")]
         pub enum Op { $( #[doc = concat!("Implemented by `Model::", stringify!($method), "`.")] $variant(g::$variant), )+ }
 
         $( impl From<g::$variant> for Op {

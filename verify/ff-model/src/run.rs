@@ -110,11 +110,11 @@ pub fn run(library: &str, plan: Plan) -> Result<Report, Failure> {
                     let seed = plan.seed.wrapping_add(case);
                     match run_case(library, seed, plan) {
                         Ok(one) => {
-                            report.lock().expect("no thread panics with it").add(one);
+                            report.lock().expect("no holder of the lock panics").add(one);
                         }
                         Err(story) => {
                             stop.store(true, Ordering::Relaxed);
-                            failure.lock().expect("no thread panics with it").get_or_insert(Failure {
+                            failure.lock().expect("no holder of the lock panics").get_or_insert(Failure {
                                 seed,
                                 case,
                                 story,
@@ -125,9 +125,9 @@ pub fn run(library: &str, plan: Plan) -> Result<Report, Failure> {
             });
         }
     });
-    match failure.into_inner().expect("no thread panics with it") {
+    match failure.into_inner().expect("no holder of the lock panics") {
         Some(failure) => Err(failure),
-        None => Ok(report.into_inner().expect("no thread panics with it")),
+        None => Ok(report.into_inner().expect("no holder of the lock panics")),
     }
 }
 
@@ -191,7 +191,7 @@ fn shorten(library: &str, mut told: Vec<Told>, mut problem: String, tries: u32) 
     }
     let mut text = String::new();
     for (now, op) in &told {
-        writeln!(text, "+{:>6} {}", now - START_MS, brief(&format!("{op:?}"))).expect("text takes text");
+        writeln!(text, "+{:>6} {}", now - START_MS, brief(&format!("{op:?}"))).expect("writing to memory cannot fail");
     }
     text + &brief(&problem)
 }
@@ -239,7 +239,7 @@ impl Run {
         let mut text = "broken invariants".to_owned();
         for finding in findings {
             write!(text, "\n  {} {}: {}", finding.invariant, String::from_utf8_lossy(&finding.key), finding.problem)
-                .expect("text takes text");
+                .expect("writing to memory cannot fail");
         }
         Err(text)
     }

@@ -29,11 +29,11 @@ pub fn write(source: &Source, number: u32) -> Bundle {
 fn text(source: &Source, number: u32, hash: &str) -> String {
     let mut out = String::from("#!lua name=flowfabric\n");
     out.push_str("-- Written by `cargo xtask codegen` from lua/; do not edit.\n");
-    writeln!(out, "local LIBRARY = {{ number = {number}, hash = \"{hash}\" }}").expect("memory");
+    writeln!(out, "local LIBRARY = {{ number = {number}, hash = \"{hash}\" }}").expect("writing to memory cannot fail");
     out.push_str("local source = {} -- module name -> function that returns the module\n");
     for module in &source.modules {
         write!(out, "\nsource[\"{}\"] = function(require, LIBRARY)\n{}\nend\n", module.name, module.text)
-            .expect("memory");
+            .expect("writing to memory cannot fail");
     }
     out.push_str(
         r#"

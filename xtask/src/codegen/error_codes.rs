@@ -14,21 +14,23 @@ pub fn write(library: &Library) -> String {
     );
     for error in &library.errors {
         writeln!(out, "        /// {}\n        {} = \"{}\",", error.doc, camel(&error.code), error.code)
-            .expect("memory");
+            .expect("writing to memory cannot fail");
     }
     out.push_str(
         "    }\n}\n\nimpl ErrorCode {\n    /// What a caller can do about it.\n    #[must_use]\n    \
          pub const fn class(self) -> Class {\n        match self {\n",
     );
     for error in &library.errors {
-        writeln!(out, "            ErrorCode::{} => Class::{},", camel(&error.code), error.class).expect("memory");
+        writeln!(out, "            ErrorCode::{} => Class::{},", camel(&error.code), error.class)
+            .expect("writing to memory cannot fail");
     }
     out.push_str(
         "        }\n    }\n\n    /// What it means, in one sentence.\n    #[must_use]\n    \
          pub const fn doc(self) -> &'static str {\n        match self {\n",
     );
     for error in &library.errors {
-        writeln!(out, "            ErrorCode::{} => {:?},", camel(&error.code), error.doc).expect("memory");
+        writeln!(out, "            ErrorCode::{} => {:?},", camel(&error.code), error.doc)
+            .expect("writing to memory cannot fail");
     }
     out.push_str("        }\n    }\n}\n");
     out

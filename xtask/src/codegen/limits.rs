@@ -12,7 +12,8 @@ pub fn write(library: &Library) -> String {
     );
     for (name, value) in &library.limits {
         let ty = if name.contains("bytes_max") { "usize" } else { "i64" };
-        writeln!(out, "pub const {}: {ty} = {};", name.to_uppercase(), grouped(*value)).expect("memory");
+        writeln!(out, "pub const {}: {ty} = {};", name.to_uppercase(), grouped(*value))
+            .expect("writing to memory cannot fail");
     }
     out
 }

@@ -149,7 +149,8 @@ fn open(out: &mut String, record: &Record) {
     let positions = record.fields.len() + record.groups.len();
     let parameters: Vec<String> = (1..=positions).map(|at| format!("a{at}")).collect();
     let parameters = parameters.join(", ");
-    writeln!(out, "\nlocal function open_{}(key, {parameters}, ...)", record.name).expect("memory");
+    writeln!(out, "\nlocal function open_{}(key, {parameters}, ...)", record.name)
+        .expect("writing to memory cannot fail");
     let required: Vec<(usize, &str)> = record
         .fields
         .iter()
@@ -168,23 +169,24 @@ fn open(out: &mut String, record: &Record) {
             names.join(", "),
             values.join(", ")
         )
-        .expect("memory");
+        .expect("writing to memory cannot fail");
     }
     out.push_str("  local rec = {\n");
     for (at, field) in record.fields.iter().enumerate() {
         let absent = if field.required { "" } else { " or nil" };
-        writeln!(out, "    {} = a{}{absent},", field.name, at + 1).expect("memory");
+        writeln!(out, "    {} = a{}{absent},", field.name, at + 1).expect("writing to memory cannot fail");
     }
     for name in &record.beside {
-        writeln!(out, "    {name} = nil,").expect("memory");
+        writeln!(out, "    {name} = nil,").expect("writing to memory cannot fail");
     }
     out.push_str("  }\n");
     for (group, fields) in record.groups.iter().enumerate() {
         let at = record.fields.len() + group + 1;
-        writeln!(out, "  if a{at} then\n    local v").expect("memory");
+        writeln!(out, "  if a{at} then\n    local v").expect("writing to memory cannot fail");
         // Only present fields: clearing an absent field would allocate a slot for it.
         for (within, field) in fields.iter().enumerate() {
-            writeln!(out, "    v = a{at}[{}] if v then rec.{} = v end", within + 1, field.name).expect("memory");
+            writeln!(out, "    v = a{at}[{}] if v then rec.{} = v end", within + 1, field.name)
+                .expect("writing to memory cannot fail");
         }
         out.push_str("  end\n");
     }
@@ -194,11 +196,11 @@ fn open(out: &mut String, record: &Record) {
          function packed.open_{0}(key, stored)\n  return open_{0}(values(key, stored))\nend",
         record.name
     )
-    .expect("memory");
+    .expect("writing to memory cannot fail");
 }
 
 fn close(out: &mut String, record: &Record) {
-    writeln!(out, "\nfunction packed.close_{}(rec)", record.name).expect("memory");
+    writeln!(out, "\nfunction packed.close_{}(rec)", record.name).expect("writing to memory cannot fail");
     let value = |field: &Field| {
         if field.required { format!("rec.{}", field.name) } else { format!("rec.{} or false", field.name) }
     };
@@ -213,7 +215,7 @@ fn close(out: &mut String, record: &Record) {
             any.join(" or "),
             all.join(", ")
         )
-        .expect("memory");
+        .expect("writing to memory cannot fail");
     }
     let positions = single.len() + groups.len();
     writeln!(
@@ -221,7 +223,7 @@ fn close(out: &mut String, record: &Record) {
         "  if rec.tail then return with_tail({{ {} }}, {positions}, rec.tail) end",
         [single.clone(), groups.clone()].concat().join(", ")
     )
-    .expect("memory");
+    .expect("writing to memory cannot fail");
     if !groups.is_empty() {
         writeln!(
             out,
@@ -229,7 +231,7 @@ fn close(out: &mut String, record: &Record) {
             groups.join(" or "),
             [single.clone(), groups].concat().join(", ")
         )
-        .expect("memory");
+        .expect("writing to memory cannot fail");
     }
     // The last possible end comes first, because then earlier ones need not be checked.
     let ends: Vec<usize> = record.fields.iter().enumerate().filter(|(_, field)| field.ends).map(|(at, _)| at).collect();
@@ -237,9 +239,9 @@ fn close(out: &mut String, record: &Record) {
         let later: Vec<String> =
             ends[place..].iter().map(|at| format!("rec.{} == nil", record.fields[*at].name)).collect();
         writeln!(out, "  if {} then return pack({{ {} }}) end", later.join(" and "), single[..*at].join(", "))
-            .expect("memory");
+            .expect("writing to memory cannot fail");
     }
-    writeln!(out, "  return pack({{ {} }})\nend", single.join(", ")).expect("memory");
+    writeln!(out, "  return pack({{ {} }})\nend", single.join(", ")).expect("writing to memory cannot fail");
 }
 
 impl Packed {
@@ -248,7 +250,8 @@ impl Packed {
         let mut out = String::new();
         for record in &self.records {
             let name = camel(&record.name) + "Record";
-            writeln!(out, "\nwire_record! {{\n    /// A stored `{}`.\n    {name} {{", record.name).expect("memory");
+            writeln!(out, "\nwire_record! {{\n    /// A stored `{}`.\n    {name} {{", record.name)
+                .expect("writing to memory cannot fail");
             for field in &record.fields {
                 declare(&mut out, library, field)?;
             }
@@ -270,7 +273,7 @@ fn declare(out: &mut String, library: &Library, field: &Field) -> Result<()> {
         library.named(name).with_context(|| format!("{}: there is no type {name}", field.name))?;
     }
     writeln!(out, "        {} (\"{}\"): {},", ident(&field.name), field.name, rust_type(library, &field.ty))
-        .expect("memory");
+        .expect("writing to memory cannot fail");
     Ok(())
 }
 

@@ -16,12 +16,13 @@ pub fn write(library: &Library) -> String {
          | function | |\n| --- | --- |\n",
     );
     for function in &library.functions {
-        writeln!(out, "| [`{0}`](#{0}) | {1} |", function.name, cell(&function.doc)).expect("memory");
+        writeln!(out, "| [`{0}`](#{0}) | {1} |", function.name, cell(&function.doc))
+            .expect("writing to memory cannot fail");
     }
     for function in &library.functions {
-        writeln!(out, "\n## {}\n\n{}\n", function.name, function.doc).expect("memory");
+        writeln!(out, "\n## {}\n\n{}\n", function.name, function.doc).expect("writing to memory cannot fail");
         if !function.flags.is_empty() {
-            writeln!(out, "Flags: {}.\n", codes(&function.flags)).expect("memory");
+            writeln!(out, "Flags: {}.\n", codes(&function.flags)).expect("writing to memory cannot fail");
         }
         if function.args.is_empty() {
             out.push_str("No arguments.\n");
@@ -35,24 +36,24 @@ pub fn write(library: &Library) -> String {
         for (variant, fields) in &function.reply {
             let fields: Vec<String> = fields.iter().map(|field| format!("`{}: {}`", field.name, field.ty)).collect();
             let fields = if fields.is_empty() { String::new() } else { format!(": {}", fields.join(", ")) };
-            writeln!(out, "- `{variant}`{fields}").expect("memory");
+            writeln!(out, "- `{variant}`{fields}").expect("writing to memory cannot fail");
         }
         if !function.errs.is_empty() {
-            writeln!(out, "\nRefuses with: {}.", codes(&function.errs)).expect("memory");
+            writeln!(out, "\nRefuses with: {}.", codes(&function.errs)).expect("writing to memory cannot fail");
         }
     }
 
     out.push_str("\n# Types\n\n| type | |\n| --- | --- |\n");
     for ty in library.types.iter().filter(|ty| !matches!(ty.shape, Shape::Struct { .. })) {
-        writeln!(out, "| `{}` | {} |", ty.name, cell(&described(ty))).expect("memory");
+        writeln!(out, "| `{}` | {} |", ty.name, cell(&described(ty))).expect("writing to memory cannot fail");
     }
     for ty in &library.types {
         let Shape::Struct { fields } = &ty.shape else {
             continue;
         };
-        writeln!(out, "\n## {}\n", ty.name).expect("memory");
+        writeln!(out, "\n## {}\n", ty.name).expect("writing to memory cannot fail");
         if let Some(doc) = &ty.doc {
-            writeln!(out, "{doc}\n").expect("memory");
+            writeln!(out, "{doc}\n").expect("writing to memory cannot fail");
         }
         out.push_str("| field | type | |\n| --- | --- | --- |\n");
         for field in fields {
@@ -62,7 +63,8 @@ pub fn write(library: &Library) -> String {
 
     out.push_str("\n# Error codes\n\n| code | class | |\n| --- | --- | --- |\n");
     for error in &library.errors {
-        writeln!(out, "| `{}` | {} | {} |", error.code, error.class, cell(&error.doc)).expect("memory");
+        writeln!(out, "| `{}` | {} | {} |", error.code, error.class, cell(&error.doc))
+            .expect("writing to memory cannot fail");
     }
     out
 }
@@ -72,7 +74,7 @@ fn row(out: &mut String, library: &Library, field: &Field) {
         [name] => library.named(name).map(described).unwrap_or_default(),
         _ => String::new(),
     };
-    writeln!(out, "| `{}` | `{}` | {} |", field.name, field.ty, cell(&about)).expect("memory");
+    writeln!(out, "| `{}` | `{}` | {} |", field.name, field.ty, cell(&about)).expect("writing to memory cannot fail");
 }
 
 fn described(ty: &NamedType) -> String {

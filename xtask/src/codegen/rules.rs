@@ -16,7 +16,7 @@ pub fn write(library: &Library) -> String {
     let used = used(library);
     for ty in library.types.iter().filter(|ty| used.contains(ty.name.as_str())) {
         if let Some(rule) = rule_of(library, ty) {
-            writeln!(out, "static {}: Rule = {rule};", constant(&ty.name)).expect("memory");
+            writeln!(out, "static {}: Rule = {rule};", constant(&ty.name)).expect("writing to memory cannot fail");
         }
     }
     for ty in library.types.iter().filter(|ty| used.contains(ty.name.as_str())) {
@@ -39,7 +39,8 @@ pub fn write(library: &Library) -> String {
          pub const CHECKS: &[(&str, crate::rules::PackedCheck)] = &[\n",
     );
     for (function, name) in calls {
-        writeln!(out, "    (\"{function}\", crate::rules::check_packed::<{name}>),").expect("memory");
+        writeln!(out, "    (\"{function}\", crate::rules::check_packed::<{name}>),")
+            .expect("writing to memory cannot fail");
     }
     out.push_str("];\n");
     out
@@ -143,7 +144,7 @@ fn is_bounded(library: &Library, ty: &TypeExpr) -> bool {
 /// A struct keeps its rules if each field does. Fields are checked in the library's order.
 fn write_struct(out: &mut String, library: &Library, name: &str, fields: &[Field]) {
     writeln!(out, "\nimpl Bounded for {name} {{\n    fn within(&self, _: &Rule) -> Result<(), Problem> {{")
-        .expect("memory");
+        .expect("writing to memory cannot fail");
     write_checks(out, library, fields);
     out.push_str("        Ok(())\n    }\n}\n");
 }
@@ -163,7 +164,7 @@ fn write_checks(out: &mut String, library: &Library, fields: &[Field]) {
                 rule(library, &field.ty),
                 field.name
             )
-            .expect("memory");
+            .expect("writing to memory cannot fail");
         }
     }
 }

@@ -54,7 +54,7 @@ pub fn write(library: &Library, commands: &BTreeSet<&str>) -> Result<String> {
          use std::collections::BTreeMap;\n\n",
     );
     let ids: Vec<&str> = core_ids(library).into_iter().collect();
-    writeln!(out, "use ff_core::types::{};", braced(&ids)).expect("memory");
+    writeln!(out, "use ff_core::types::{};", braced(&ids)).expect("writing to memory cannot fail");
     out.push_str(
         "use uuid::Uuid;\n\npub use crate::stored::{Event, EventValue, Summary, Task};\nuse crate::wire::Bytes;\n",
     );
@@ -65,7 +65,7 @@ pub fn write(library: &Library, commands: &BTreeSet<&str>) -> Result<String> {
         let mut names: Vec<&str> = of_module.filter(|name| core.contains(name)).collect();
         names.sort_unstable();
         if !names.is_empty() {
-            writeln!(out, "pub use ff_core::{module}::{};", braced(&names)).expect("memory");
+            writeln!(out, "pub use ff_core::{module}::{};", braced(&names)).expect("writing to memory cannot fail");
         }
     }
 
@@ -99,19 +99,21 @@ pub fn write(library: &Library, commands: &BTreeSet<&str>) -> Result<String> {
         unique(&name)?;
         unique(&reply)?;
         writeln!(out, "\nwire_struct! {{\n    /// {}\n    ///\n    /// Calls `{}`.", function.doc, function.name)
-            .expect("memory");
+            .expect("writing to memory cannot fail");
         for code in &function.errs {
-            writeln!(out, "    /// Refused with `{code}`.").expect("memory");
+            writeln!(out, "    /// Refused with `{code}`.").expect("writing to memory cannot fail");
         }
         write_fields(&mut out, library, &name, &function.args);
-        writeln!(out, "wire_reply! {{\n    /// What [`{name}`] answers.\n    {reply} {{").expect("memory");
+        writeln!(out, "wire_reply! {{\n    /// What [`{name}`] answers.\n    {reply} {{")
+            .expect("writing to memory cannot fail");
         for (variant, fields) in &function.reply {
-            write!(out, "        {} (\"{variant}\")", camel(variant)).expect("memory");
+            write!(out, "        {} (\"{variant}\")", camel(variant)).expect("writing to memory cannot fail");
             if !fields.is_empty() {
                 out.push_str(" {\n");
                 for field in fields {
                     let ty = rust_type(library, &field.ty);
-                    writeln!(out, "            {} (\"{}\"): {ty},", ident(&field.name), field.name).expect("memory");
+                    writeln!(out, "            {} (\"{}\"): {ty},", ident(&field.name), field.name)
+                        .expect("writing to memory cannot fail");
                 }
                 out.push_str("        }");
             }
@@ -121,14 +123,14 @@ pub fn write(library: &Library, commands: &BTreeSet<&str>) -> Result<String> {
         let weight = function.weight.as_ref().map(|field| format!(", weight: {}", ident(field))).unwrap_or_default();
         let (function_name, read_only) = (&function.name, function.read_only());
         writeln!(out, "wire_call!({name} -> {reply}, \"{function_name}\", read_only: {read_only}{weight});")
-            .expect("memory");
+            .expect("writing to memory cannot fail");
         write_new(&mut out, library, &name, &function.args.iter().collect::<Vec<_>>());
         specimens.extend([name, reply]);
     }
 
     out.push_str("\n/// The function names of the library, in its order.\npub const FUNCTIONS: &[&str] = &[\n");
     for function in &library.functions {
-        writeln!(out, "    \"{}\",", function.name).expect("memory");
+        writeln!(out, "    \"{}\",", function.name).expect("writing to memory cannot fail");
     }
     out.push_str("];\n");
     for (name, flag, doc) in [
@@ -141,22 +143,22 @@ pub fn write(library: &Library, commands: &BTreeSet<&str>) -> Result<String> {
             .filter(|function| function.flags.iter().any(|own| own == flag))
             .map(|function| function.name.as_str())
             .collect();
-        writeln!(out, "\n/// {doc}\npub const {name}: &[&str] = &[").expect("memory");
+        writeln!(out, "\n/// {doc}\npub const {name}: &[&str] = &[").expect("writing to memory cannot fail");
         for function in flagged {
-            writeln!(out, "    \"{function}\",").expect("memory");
+            writeln!(out, "    \"{function}\",").expect("writing to memory cannot fail");
         }
         out.push_str("];\n");
     }
     out.push_str("\n/// The store commands the library uses; what an ACL has to allow beside FCALL.\npub const COMMANDS: &[&str] = &[\n");
     for command in commands {
-        writeln!(out, "    \"{command}\",").expect("memory");
+        writeln!(out, "    \"{command}\",").expect("writing to memory cannot fail");
     }
     out.push_str(
         "];\n\n/// Every type of this file, for round-trip tests.\n#[cfg(any(test, feature = \"samples\"))]\n\
          pub const SPECIMENS: &[crate::sample::Specimen] = &[\n",
     );
     for name in specimens {
-        writeln!(out, "    crate::sample::Specimen::of::<{name}>(\"{name}\"),").expect("memory");
+        writeln!(out, "    crate::sample::Specimen::of::<{name}>(\"{name}\"),").expect("writing to memory cannot fail");
     }
     out.push_str("];\n");
     Ok(out)
@@ -182,9 +184,9 @@ fn write_type(out: &mut String, library: &Library, ty: &NamedType, name: &str) {
     match &ty.shape {
         Shape::Enum { values } => {
             let form = if core_word(&ty.name).is_some() { "wire_core_words" } else { "wire_words" };
-            writeln!(out, "{form}! {{\n    /// {doc}\n    {name} {{").expect("memory");
+            writeln!(out, "{form}! {{\n    /// {doc}\n    {name} {{").expect("writing to memory cannot fail");
             for value in values {
-                writeln!(out, "        {} = \"{value}\",", camel(value)).expect("memory");
+                writeln!(out, "        {} = \"{value}\",", camel(value)).expect("writing to memory cannot fail");
             }
             out.push_str("    }\n}\n");
         }
@@ -192,7 +194,7 @@ fn write_type(out: &mut String, library: &Library, ty: &NamedType, name: &str) {
             write_split(out, library, name, &doc, fields);
         }
         Shape::Struct { fields } => {
-            writeln!(out, "wire_struct! {{\n    /// {doc}").expect("memory");
+            writeln!(out, "wire_struct! {{\n    /// {doc}").expect("writing to memory cannot fail");
             if TAKEN.contains(&ty.name.as_str()) || SHOWN.contains(&ty.name.as_str()) {
                 write_api_fields(out, library, name, fields, TAKEN.contains(&ty.name.as_str()));
             } else {
@@ -206,7 +208,7 @@ fn write_type(out: &mut String, library: &Library, ty: &NamedType, name: &str) {
 }
 
 fn write_fields(out: &mut String, library: &Library, name: &str, fields: &[Field]) {
-    writeln!(out, "    {name} {{").expect("memory");
+    writeln!(out, "    {name} {{").expect("writing to memory cannot fail");
     for field in fields {
         write_field(out, library, field);
     }
@@ -216,20 +218,23 @@ fn write_fields(out: &mut String, library: &Library, name: &str, fields: &[Field
 /// The fields of a struct that the HTTP API accepts and returns.
 fn write_api_fields(out: &mut String, library: &Library, name: &str, fields: &[Field], taken: bool) {
     let copied = if fields.iter().all(|field| is_copied(library, &field.ty)) { "Copy, " } else { "" };
-    writeln!(out, "    #[derive({copied}serde::Serialize, serde::Deserialize)]").expect("memory");
+    writeln!(out, "    #[derive({copied}serde::Serialize, serde::Deserialize)]")
+        .expect("writing to memory cannot fail");
     if taken {
         out.push_str("    #[serde(deny_unknown_fields)]\n");
     }
     out.push_str("    #[cfg_attr(feature = \"openapi\", derive(utoipa::ToSchema))]\n");
-    writeln!(out, "    {name} {{").expect("memory");
+    writeln!(out, "    {name} {{").expect("writing to memory cannot fail");
     for field in fields {
         if taken && field.ty.is_optional() {
             let once =
                 if is_map(library, &field.ty) { ", default, deserialize_with = \"ff_core::json::once\"" } else { "" };
-            writeln!(out, "        #[serde(skip_serializing_if = \"Option::is_none\"{once})]").expect("memory");
+            writeln!(out, "        #[serde(skip_serializing_if = \"Option::is_none\"{once})]")
+                .expect("writing to memory cannot fail");
         }
         if let Some(bounds) = schema_bounds(library, &field.ty) {
-            writeln!(out, "        #[cfg_attr(feature = \"openapi\", schema({bounds}))]").expect("memory");
+            writeln!(out, "        #[cfg_attr(feature = \"openapi\", schema({bounds}))]")
+                .expect("writing to memory cannot fail");
         }
         write_field(out, library, field);
     }
@@ -278,13 +283,13 @@ fn schema_bounds(library: &Library, ty: &TypeExpr) -> Option<String> {
 
 fn write_field(out: &mut String, library: &Library, field: &Field) {
     let ty = rust_type(library, &field.ty);
-    writeln!(out, "        /// {}", field_doc(library, &field.ty)).expect("memory");
-    writeln!(out, "        {} (\"{}\"): {ty},", ident(&field.name), field.name).expect("memory");
+    writeln!(out, "        /// {}", field_doc(library, &field.ty)).expect("writing to memory cannot fail");
+    writeln!(out, "        {} (\"{}\"): {ty},", ident(&field.name), field.name).expect("writing to memory cannot fail");
 }
 
 /// A struct with some fields in a separate map, which is left out if all of them are absent.
 fn write_split(out: &mut String, library: &Library, name: &str, doc: &str, fields: &[Field]) {
-    writeln!(out, "wire_split_struct! {{\n    /// {doc}\n    {name} {{").expect("memory");
+    writeln!(out, "wire_split_struct! {{\n    /// {doc}\n    {name} {{").expect("writing to memory cannot fail");
     let (apart, near): (Vec<&Field>, Vec<&Field>) = fields.iter().partition(|field| field.flat);
     let mut all = near.clone();
     for field in near {
@@ -295,7 +300,7 @@ fn write_split(out: &mut String, library: &Library, name: &str, doc: &str, field
         let Some(Shape::Struct { fields }) = library.named(inner).map(|named| &named.shape) else {
             unreachable!("contracts are checked before")
         };
-        writeln!(out, "    }} apart (\"{}\") {{", field.name).expect("memory");
+        writeln!(out, "    }} apart (\"{}\") {{", field.name).expect("writing to memory cannot fail");
         for field in fields {
             write_field(out, library, field);
         }
@@ -319,7 +324,7 @@ fn write_new(out: &mut String, library: &Library, name: &str, fields: &[&Field])
             "impl Default for {name} {{\n    /// Nothing said.\n    fn default() -> Self {{\n        Self {{ {} }}\n    }}\n}}",
             inits.join(", ")
         )
-        .expect("memory");
+        .expect("writing to memory cannot fail");
         return;
     }
     let args: Vec<String> =
@@ -332,7 +337,7 @@ fn write_new(out: &mut String, library: &Library, name: &str, fields: &[&Field])
         args.join(", "),
         inits.join(", ")
     )
-    .expect("memory");
+    .expect("writing to memory cannot fail");
 }
 
 /// The contract type and its bounds.
@@ -343,10 +348,10 @@ fn field_doc(library: &Library, ty: &TypeExpr) -> String {
     {
         let bounds = super::reference::bounds(named);
         if !bounds.is_empty() {
-            write!(doc, ": {bounds}").expect("memory");
+            write!(doc, ": {bounds}").expect("writing to memory cannot fail");
         }
         if let (Some(text), false) = (&named.doc, matches!(named.shape, Shape::Struct { .. })) {
-            write!(doc, ". {text}").expect("memory");
+            write!(doc, ". {text}").expect("writing to memory cannot fail");
         }
     }
     doc

@@ -122,7 +122,8 @@ fn play(stage: &Stage, pages: &[&Page]) -> (usize, Vec<String>, Vec<String>) {
     let missing: Vec<&str> = TOOLS.into_iter().filter(|tool| !installed(tool)).collect();
     let (next, ran) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let (skipped, failed) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
-    let note = |list: &Mutex<Vec<String>>, what: Vec<String>| list.lock().expect("nobody panics with it").extend(what);
+    let note =
+        |list: &Mutex<Vec<String>>, what: Vec<String>| list.lock().expect("no holder of the lock panics").extend(what);
     std::thread::scope(|scope| {
         for _ in 0..AT_ONCE {
             scope.spawn(|| {
@@ -144,7 +145,7 @@ fn play(stage: &Stage, pages: &[&Page]) -> (usize, Vec<String>, Vec<String>) {
             });
         }
     });
-    let list = |list: Mutex<Vec<String>>| list.into_inner().expect("nobody panics with it");
+    let list = |list: Mutex<Vec<String>>| list.into_inner().expect("no holder of the lock panics");
     (ran.into_inner(), list(skipped), list(failed))
 }
 

@@ -144,7 +144,7 @@ impl<'a> Session<'a> {
     fn write_script(&self) -> Result<()> {
         let mut script = PRELUDE.to_owned();
         for (number, step) in self.page.steps.iter().enumerate() {
-            let mut go = |line: std::fmt::Arguments<'_>| script.write_fmt(line).expect("a text takes all");
+            let mut go = |line: std::fmt::Arguments<'_>| script.write_fmt(line).expect("writing to memory cannot fail");
             go(format_args!("exec > \"$FF_PAGE/out-{number}\" 2>&1\n"));
             match step {
                 Step::Run(block) => go(format_args!("{}\n", self.here(&block.text))),

@@ -153,7 +153,7 @@ impl Fields {
         if self.arena.len() > 2 * self.live + (64 << 10) {
             let mut packed = Vec::with_capacity(self.live);
             self.pack(&mut packed);
-            *self = Fields::unpack(&packed).expect("what was packed a moment ago can be unpacked");
+            *self = Fields::unpack(&packed).expect("packed bytes can be unpacked");
         }
     }
 }

@@ -1,5 +1,5 @@
 //! Every command replies as Valkey does, including edge cases.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use crate::support::{Fixture, commands, open, show, text};
 use rmpv::Value;

@@ -1,5 +1,5 @@
 //! A killed process loses nothing that it acknowledged, and leaves the directory free.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
 //! The host's promises beyond single commands: groups, failures, the directory, messages, the sandbox.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
 

@@ -64,8 +64,8 @@ impl TimestampMs {
     /// The time by this process's clock. Transitions use the store's clock, never this one.
     #[must_use]
     pub fn now() -> Self {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("the clock stands after 1970");
-        Self(i64::try_from(since.as_millis()).expect("the clock stands within i64 milliseconds"))
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("the clock shows a time after 1970");
+        Self(i64::try_from(since.as_millis()).expect("the time fits i64 milliseconds"))
     }
 
     /// The time this many milliseconds after 1970-01-01 UTC.

@@ -78,19 +78,19 @@ pub(crate) fn field<T: Wire>(input: &mut Reader<'_>, name: &'static str) -> Resu
 /// Writes the header of a map with this many entries.
 pub fn write_map_len(out: &mut Vec<u8>, len: usize) {
     rmp::encode::write_map_len(out, u32::try_from(len).expect("a map holds fewer than 2^32 entries"))
-        .expect("writing to memory does not fail");
+        .expect("writing to memory cannot fail");
 }
 
 /// Writes the header of a list with this many items.
 pub fn write_array_len(out: &mut Vec<u8>, len: usize) {
     rmp::encode::write_array_len(out, u32::try_from(len).expect("a list holds fewer than 2^32 items"))
-        .expect("writing to memory does not fail");
+        .expect("writing to memory cannot fail");
 }
 
 /// Writes text or bytes in the str family.
 pub fn write_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     let len = u32::try_from(bytes.len()).expect("a value is shorter than 4 GiB");
-    rmp::encode::write_str_len(out, len).expect("writing to memory does not fail");
+    rmp::encode::write_str_len(out, len).expect("writing to memory cannot fail");
     out.extend_from_slice(bytes);
 }
 

@@ -74,7 +74,7 @@ impl Wire for String {
 
 impl Wire for i64 {
     fn write(&self, out: &mut Vec<u8>) {
-        rmp::encode::write_sint(out, *self).expect("writing to memory does not fail");
+        rmp::encode::write_sint(out, *self).expect("writing to memory cannot fail");
     }
     fn read(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
         input.integer()
@@ -83,7 +83,7 @@ impl Wire for i64 {
 
 impl Wire for bool {
     fn write(&self, out: &mut Vec<u8>) {
-        rmp::encode::write_bool(out, *self).expect("writing to memory does not fail");
+        rmp::encode::write_bool(out, *self).expect("writing to memory cannot fail");
     }
     fn read(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
         input.boolean()
@@ -105,7 +105,7 @@ impl<T: Wire> Wire for Option<T> {
     fn write(&self, out: &mut Vec<u8>) {
         match self {
             Some(value) => value.write(out),
-            None => rmp::encode::write_nil(out).expect("writing to memory does not fail"),
+            None => rmp::encode::write_nil(out).expect("writing to memory cannot fail"),
         }
     }
     fn read(input: &mut Reader<'_>) -> Result<Self, DecodeError> {

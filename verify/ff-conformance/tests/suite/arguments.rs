@@ -51,7 +51,7 @@ async fn expect_refusal(
 /// A typed call with the same mistake fails with the same message before it leaves the process.
 fn same_in_process(contract: &Contract, fields: &BTreeMap<String, Value>, what: &str, reply: &Value) {
     let mut packed = Vec::new();
-    rmpv::encode::write_value(&mut packed, &arguments(fields)).expect("a Vec takes every byte");
+    rmpv::encode::write_value(&mut packed, &arguments(fields)).expect("writing to memory cannot fail");
     let (_, check) = CHECKS.iter().find(|(name, _)| *name == contract.name).expect("every function has a check");
     let problem = match check(&packed) {
         None => return,

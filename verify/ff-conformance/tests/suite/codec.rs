@@ -40,7 +40,7 @@ async fn every_type_survives(host: &dyn Host) {
                 .map(|(_, field)| field.clone());
             let mut echoed = Vec::new();
             for value in field.as_ref().and_then(rmpv::Value::as_array).expect("a list comes back") {
-                rmpv::encode::write_value(&mut echoed, value).expect("a vector takes everything");
+                rmpv::encode::write_value(&mut echoed, value).expect("writing to memory cannot fail");
             }
             let recoded =
                 (specimen.recode)(&echoed).unwrap_or_else(|error| panic!("{} seed {seed}: {error}", specimen.name));

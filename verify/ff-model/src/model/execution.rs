@@ -419,7 +419,7 @@ impl Execution {
         now: i64,
     ) {
         if self.current_attempt().is_some() {
-            let (ending, state) = how.expect("whoever ends a running execution says how its attempt ends");
+            let (ending, state) = how.expect("the end of a running execution has an attempt state");
             self.end_attempt_by(actor, ending, state, failure.clone(), now);
         }
         self.awaited = false;

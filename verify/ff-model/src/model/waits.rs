@@ -131,7 +131,7 @@ impl Waits {
     /// Closes the open waitpoints for which `fits` is true. Early signals of an expired one still count for a suspend.
     pub fn close(&mut self, why: &'static str, now: i64, fits: impl Fn(WaitpointId, &Waitpoint) -> bool) {
         for id in self.open.clone() {
-            let waitpoint = self.known.get_mut(&id).expect("what is open is known");
+            let waitpoint = self.known.get_mut(&id).expect("an open waitpoint is known");
             if !fits(id, waitpoint) {
                 continue;
             }

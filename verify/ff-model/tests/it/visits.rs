@@ -3,7 +3,7 @@
 //!
 //! Two embedded stores get the same random work. One is called like a single machine. On the other every step is a
 //! separate call, and its outboxes are emptied after each. Executions, quotas and budgets must be equal at all times.
-#![expect(clippy::unwrap_used, reason = "a test that finds nothing fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeMap;
 

@@ -237,7 +237,7 @@ impl Accounts {
         for id in &path {
             self.all.get_mut(id).expect("on its path").roll(now);
         }
-        let account = self.all.get_mut(&id).expect("its path begins with it");
+        let account = self.all.get_mut(&id).expect("the path starts at this budget");
         match request {
             Request::ChangeBudget(call) => {
                 for limit in &mut account.limits {

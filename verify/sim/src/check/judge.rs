@@ -728,7 +728,7 @@ impl Judgement<'_> {
         let now = self.step.now;
         let (end, delay) = match self.step.request {
             Request::DelayExecution(call) => {
-                let at = call.delay_until.or(call.delay_ms.map(|ms| now + ms)).expect("the worker says one of them");
+                let at = call.delay_until.or(call.delay_ms.map(|ms| now + ms)).expect("the worker sends one of them");
                 (End::Delay(at), Some(at))
             }
             Request::YieldExecution(_) => (End::Yield, None),

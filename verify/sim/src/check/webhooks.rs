@@ -156,7 +156,7 @@ impl Checker {
             _ => false,
         };
         require!(14, allowed, "{} after {:?} of try {}", event.r#type, call.result, known.tries);
-        let left = self.deliveries.owed.get_mut(&known.end).expect("what was taken is owed");
+        let left = self.deliveries.owed.get_mut(&known.end).expect("a taken webhook is owed");
         *left -= 1;
         if *left == 0 {
             self.deliveries.owed.remove(&known.end);

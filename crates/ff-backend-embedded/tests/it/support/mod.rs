@@ -39,7 +39,7 @@ pub fn open_strict(directory: &Path) -> Fixture {
 
 pub fn encode(value: &Value) -> Vec<u8> {
     let mut out = Vec::new();
-    rmpv::encode::write_value(&mut out, value).expect("memory");
+    rmpv::encode::write_value(&mut out, value).expect("writing to memory cannot fail");
     out
 }
 
@@ -51,7 +51,7 @@ pub fn decode(bytes: &[u8]) -> Value {
 pub fn text(bytes: impl AsRef<[u8]>) -> Value {
     let mut raw = Vec::new();
     let bytes = bytes.as_ref();
-    rmp::encode::write_str_len(&mut raw, bytes.len() as u32).expect("memory");
+    rmp::encode::write_str_len(&mut raw, bytes.len() as u32).expect("writing to memory cannot fail");
     raw.extend_from_slice(bytes);
     decode(&raw)
 }

@@ -41,10 +41,10 @@ fn write(value: &Value, out: &mut Vec<u8>) {
             }
         }
         Value::Array(items) => {
-            rmp::encode::write_array_len(out, items.len() as u32).expect("a Vec takes every byte");
+            rmp::encode::write_array_len(out, items.len() as u32).expect("writing to memory cannot fail");
             items.iter().for_each(|item| write(item, out));
         }
-        plain => rmpv::encode::write_value(out, plain).expect("a Vec takes every byte"),
+        plain => rmpv::encode::write_value(out, plain).expect("writing to memory cannot fail"),
     }
 }
 

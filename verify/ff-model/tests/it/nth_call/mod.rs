@@ -274,7 +274,7 @@ fn failing(row: &Row, n: u64) -> Invocation {
     write_map_len(&mut invocation.args, count as usize + 1);
     invocation.args.extend_from_slice(fields);
     write_bytes(&mut invocation.args, b"_fail");
-    rmp::encode::write_uint(&mut invocation.args, n).expect("a Vec takes every byte");
+    rmp::encode::write_uint(&mut invocation.args, n).expect("writing to memory cannot fail");
     invocation
 }
 
