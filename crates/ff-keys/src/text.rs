@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! flowfabric keys 1
-//! # Whoever reads this can sign waitpoint tokens.
+//! # Keep this file secret: it allows signing waitpoint tokens.
 //! sign   k7m2p9xa made_at=1767225600000 secret=…
 //! accept b4n8q3zt made_at=1764547200000 until=1767312000000 secret=…
 //! ```
@@ -17,7 +17,7 @@ use crate::{BadKeys, KeyRing};
 
 const HEADER: &str = "flowfabric keys 1";
 const COMMENT: &str =
-    "# Whoever reads this can sign waitpoint tokens. The first key signs, the others are accepted for a while.";
+    "# Keep this file secret: it allows signing waitpoint tokens. The first key signs, the others are accepted for a while.";
 
 impl KeyRing {
     /// The ring as text, secrets included.

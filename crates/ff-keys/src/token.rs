@@ -20,7 +20,7 @@ pub fn digest(token: &WaitpointToken) -> String {
     hex::encode(Sha256::digest(token.as_str()))
 }
 
-/// What a token says it is for, for its holder. Nothing is verified: the signature is checked where the key is.
+/// Reads the claims of a token for its holder. The signature is not verified, because that needs the key.
 #[must_use]
 pub fn read_claims(token: &str) -> Option<Claims> {
     Claims::decode(&Unchecked::read(token)?.claims)

@@ -506,7 +506,7 @@ wire_struct! {
     }
 }
 impl Backoff {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(r#type: BackoffType) -> Self {
         Self { r#type, delay_ms: None, initial_ms: None, factor: None, max_ms: None }
@@ -540,7 +540,7 @@ wire_struct! {
     }
 }
 impl Default for Retry {
-    /// Nothing said.
+    /// All fields absent.
     fn default() -> Self {
         Self { max_attempts: None, backoff: None, jitter: None, retry_on: None, never_on: None }
     }
@@ -560,7 +560,7 @@ wire_struct! {
     }
 }
 impl BudgetRef {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(budget_id: Uuid) -> Self {
         Self { budget_id, estimate: None }
@@ -585,7 +585,7 @@ wire_struct! {
     }
 }
 impl QuotaRef {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(quota_id: Uuid, key: String) -> Self {
         Self { quota_id, key, weight: None }
@@ -605,7 +605,7 @@ wire_struct! {
     }
 }
 impl Default for StreamOptions {
-    /// Nothing said.
+    /// All fields absent.
     fn default() -> Self {
         Self { max_frames: None }
     }
@@ -680,7 +680,7 @@ wire_split_struct! {
     }
 }
 impl Submission {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(execution_id: ExecutionId, namespace: String, lane: String, kind: String, body_digest: String) -> Self {
         Self { execution_id, namespace, lane, kind, body_digest, input: None, priority: None, retention_ms: None, input_encoding: None, tags: None, delay_until: None, delay_ms: None, deadline_at: None, deadline_ms: None, start_within_ms: None, idempotency_key: None, idempotency_ttl_ms: None, retry: None, attempt_timeout_ms: None, max_reclaims: None, max_replays: None, requires: None, prefers: None, fairness_key: None, budgets: None, quotas: None, fallbacks: None, stream: None, trace_parent: None, completion_webhook: None, lane_depth: None }
@@ -699,7 +699,7 @@ wire_struct! {
     }
 }
 impl Default for Submitted {
-    /// Nothing said.
+    /// All fields absent.
     fn default() -> Self {
         Self { execution_id: None, state: None, duplicate: None }
     }
@@ -715,7 +715,7 @@ wire_struct! {
     }
 }
 impl Token {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(digest: String) -> Self {
         Self { digest, approver: None }
@@ -740,7 +740,7 @@ wire_struct! {
     }
 }
 impl NewWaitpoint {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(waitpoint_id: WaitpointId, key: String, tokens: Vec<Token>) -> Self {
         Self { waitpoint_id, key, tokens, expires_in_ms: None, allowed_signals: None, uses: None }
@@ -765,7 +765,7 @@ wire_struct! {
     }
 }
 impl ConditionNode {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(op: ConditionOp) -> Self {
         Self { op, parent: None, name: None, waitpoint: None, n: None, over: None }
@@ -794,7 +794,7 @@ wire_struct! {
     }
 }
 impl ConditionProgress {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(op: ConditionOp, counted: i64, satisfied: bool) -> Self {
         Self { op, counted, satisfied, parent: None, name: None, waitpoint: None, n: None, over: None }
@@ -833,7 +833,7 @@ wire_struct! {
     }
 }
 impl Signal {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(id: String, signal_id: SignalId, name: String, received_at: i64) -> Self {
         Self { id, signal_id, name, received_at, waitpoint_id: None, waitpoint_key: None, approver: None, payload: None, payload_encoding: None, category: None, source: None, source_identity: None, correlation_id: None }
@@ -866,7 +866,7 @@ wire_struct! {
     }
 }
 impl Resume {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(suspension_id: SuspensionId, cause: ResumeCause, signals: Vec<Signal>, more: bool) -> Self {
         Self { suspension_id, cause, signals, more, continuation: None, continuation_encoding: None, children: None, more_children: None, step: None, actor: None }
@@ -903,7 +903,7 @@ wire_struct! {
     }
 }
 impl Step {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(name: String, number: i64, kind: StepKind, state: StepState, tries: i64, started_at: i64, attempt_index: i64) -> Self {
         Self { name, number, kind, state, tries, started_at, attempt_index, ended_at: None, result_bytes: None, failure: None, due_at: None, input_digest: None }
@@ -926,7 +926,7 @@ wire_struct! {
     }
 }
 impl PassedValue {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(execution_id: ExecutionId, outcome: Outcome) -> Self {
         Self { execution_id, outcome, value: None, encoding: None, failure: None }
@@ -951,7 +951,7 @@ wire_struct! {
     }
 }
 impl Inbound {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(policy: InboundPolicy) -> Self {
         Self { policy, k: None, on_satisfied: None }
@@ -972,7 +972,7 @@ wire_struct! {
     }
 }
 impl NewMember {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(key: String, submission: Submission) -> Self {
         Self { key, submission, inbound: None, nested: None }
@@ -993,7 +993,7 @@ wire_struct! {
     }
 }
 impl NewEdge {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(from: String, to: String, on: EdgeOn) -> Self {
         Self { from, to, on, pass_as: None }
@@ -1032,7 +1032,7 @@ wire_struct! {
     }
 }
 impl NewFlow {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(flow_id: FlowId, namespace: String, kind: String, on_member_failure: OnMemberFailure, body_digest: String) -> Self {
         Self { flow_id, namespace, kind, on_member_failure, body_digest, deadline_at: None, deadline_ms: None, retention_ms: None, default_lane: None, default_retry: None, budgets: None, completion_webhook: None, parent_id: None }
@@ -1095,7 +1095,7 @@ wire_struct! {
     }
 }
 impl Edge {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(from: ExecutionId, to: ExecutionId, on: EdgeOn, state: EdgeState) -> Self {
         Self { from, to, on, state, pass_as: None }
@@ -1121,7 +1121,7 @@ wire_struct! {
     }
 }
 impl FlowStop {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(policy: CancelPolicy, at: i64) -> Self {
         Self { policy, at, reason: None, actor: None }
@@ -1212,7 +1212,7 @@ wire_struct! {
     }
 }
 impl NewChild {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(submission: Submission) -> Self {
         Self { submission, key: None, parent_close: None }
@@ -1241,7 +1241,7 @@ wire_struct! {
     }
 }
 impl Child {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(execution_id: ExecutionId, number: i64, state: PublicState) -> Self {
         Self { execution_id, number, state, key: None, outcome: None, result: None, result_encoding: None, failure: None }
@@ -1297,7 +1297,7 @@ wire_struct! {
     }
 }
 impl ChildrenFacts {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(total: i64, open: i64) -> Self {
         Self { total, open, nested: None }
@@ -1322,7 +1322,7 @@ wire_struct! {
     }
 }
 impl OpenWaitpoint {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(waitpoint_id: WaitpointId, key: String, state: WaitpointState) -> Self {
         Self { waitpoint_id, key, state, expires_at: None }
@@ -1345,7 +1345,7 @@ wire_struct! {
     }
 }
 impl ApproverState {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(answered: bool) -> Self {
         Self { answered, approver: None, uses_left: None }
@@ -1414,7 +1414,7 @@ wire_struct! {
     }
 }
 impl Suspension {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(suspension_id: SuspensionId, reason: SuspensionReason, suspended_at: i64, timeout_behavior: TimeoutBehavior, waitpoints: Vec<OpenWaitpoint>, condition: Vec<ConditionProgress>) -> Self {
         Self { suspension_id, reason, suspended_at, timeout_behavior, waitpoints, condition, timeout_at: None, step: None }
@@ -1448,7 +1448,7 @@ wire_struct! {
     }
 }
 impl PastSuspension {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(suspension_id: SuspensionId, reason: SuspensionReason, attempt_index: i64, suspended_at: i64, ended_at: i64, cause: String) -> Self {
         Self { suspension_id, reason, attempt_index, suspended_at, ended_at, cause, actor: None }
@@ -1471,7 +1471,7 @@ wire_struct! {
     }
 }
 impl NewFrame {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(r#type: String, mode: FrameMode) -> Self {
         Self { r#type, mode, payload: None, payload_encoding: None, correlation_id: None }
@@ -1500,7 +1500,7 @@ wire_struct! {
     }
 }
 impl Frame {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(id: String, sequence: i64, r#type: String, at: i64, mode: FrameMode) -> Self {
         Self { id, sequence, r#type, at, mode, payload: None, payload_encoding: None, correlation_id: None }
@@ -1545,7 +1545,7 @@ wire_struct! {
     }
 }
 impl Grant {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(execution_id: ExecutionId, grant_id: Uuid, expires_at: i64, lane: String, kind: String, score: i64, number: i64) -> Self {
         Self { execution_id, grant_id, expires_at, lane, kind, score, number, budgets: None, quotas: None, holder_sets: None, keep: None }
@@ -1564,7 +1564,7 @@ wire_struct! {
     }
 }
 impl Holder {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(execution_id: ExecutionId, holder_id: Uuid) -> Self {
         Self { execution_id, holder_id, expires_at: None }
@@ -1631,7 +1631,7 @@ wire_struct! {
     }
 }
 impl Quota {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(quota_id: QuotaPolicyId, namespace: String, hold_while_suspended: bool) -> Self {
         Self { quota_id, namespace, hold_while_suspended, rate: None, concurrency: None, weighted: None }
@@ -1692,7 +1692,7 @@ wire_struct! {
     }
 }
 impl QuotaAnswer {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(holder_id: Uuid, admitted: bool) -> Self {
         Self { holder_id, admitted, part: None, used: None, limit: None, next_at: None, keep: None }
@@ -1742,7 +1742,7 @@ wire_struct! {
     }
 }
 impl QuotaUse {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(part: QuotaPart, used: i64, limit: i64) -> Self {
         Self { part, used, limit, next_at: None }
@@ -1771,7 +1771,7 @@ wire_struct! {
     }
 }
 impl QuotaKeyState {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(key: String, parts: Vec<QuotaUse>, held: i64, waiting: i64) -> Self {
         Self { key, parts, held, waiting, throttled_until: None }
@@ -1824,7 +1824,7 @@ wire_struct! {
     }
 }
 impl HeldSlot {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(execution_id: ExecutionId, holder_id: Uuid, state: HolderState) -> Self {
         Self { execution_id, holder_id, state, expires_at: None }
@@ -1855,7 +1855,7 @@ wire_struct! {
     }
 }
 impl DimensionLimit {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(name: String) -> Self {
         Self { name, hard: None, soft: None }
@@ -1875,7 +1875,7 @@ wire_struct! {
     }
 }
 impl BudgetScope {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(r#type: ScopeType) -> Self {
         Self { r#type, id: None }
@@ -1894,7 +1894,7 @@ wire_struct! {
     }
 }
 impl BudgetReset {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(r#type: ResetType) -> Self {
         Self { r#type, interval_ms: None, zone: None }
@@ -1925,7 +1925,7 @@ wire_struct! {
     }
 }
 impl NewBudget {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(budget_id: BudgetId, namespace: String, scope: BudgetScope, dimensions: Vec<DimensionLimit>, reset: BudgetReset, on_soft: OnSoft, on_hard: OnHard) -> Self {
         Self { budget_id, namespace, scope, dimensions, reset, on_soft, on_hard, parent: None, next_reset_at: None }
@@ -1948,7 +1948,7 @@ wire_struct! {
     }
 }
 impl DimensionStatus {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(name: String, used: i64, held: i64) -> Self {
         Self { name, used, held, hard: None, soft: None }
@@ -1981,7 +1981,7 @@ wire_struct! {
     }
 }
 impl BudgetAction {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(action: String, actor: String, at: i64) -> Self {
         Self { action, actor, at, dimension: None, delta: None, reason: None }
@@ -2060,7 +2060,7 @@ wire_struct! {
     }
 }
 impl BudgetCandidate {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(execution_id: ExecutionId, holder_id: Uuid, expires_at: i64) -> Self {
         Self { execution_id, holder_id, expires_at, estimate: None }
@@ -2089,7 +2089,7 @@ wire_struct! {
     }
 }
 impl BudgetVerdict {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(holder_id: Uuid, admitted: bool) -> Self {
         Self { holder_id, admitted, refusal: None, budget_id: None, dimension: None, used: None, limit: None, rooms: None }
@@ -2124,7 +2124,7 @@ wire_struct! {
     }
 }
 impl UsageReport {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(dedup_key: String, dimensions: BTreeMap<String, i64>) -> Self {
         Self { dedup_key, dimensions, execution_id: None, holder_id: None, sequence: None, reservation_id: None }
@@ -2155,7 +2155,7 @@ wire_struct! {
     }
 }
 impl PendingUsage {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(sequence: i64, budget_id: BudgetId, attempt_index: i64, lease_id: LeaseId, dedup_key: String, dimensions: BTreeMap<String, i64>, at: i64) -> Self {
         Self { sequence, budget_id, attempt_index, lease_id, dedup_key, dimensions, at, holder_id: None, reservation_id: None }
@@ -2234,7 +2234,7 @@ wire_struct! {
     }
 }
 impl AwaitsPosition {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(score: i64, execution_id: ExecutionId) -> Self {
         Self { score, execution_id, never: None }
@@ -2263,7 +2263,7 @@ wire_struct! {
     }
 }
 impl Awaiting {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(execution_id: ExecutionId, score: i64, namespace: String, lane: String, kind: String, blocked_since: i64, continues: bool) -> Self {
         Self { execution_id, score, namespace, lane, kind, blocked_since, continues, detail: None }
@@ -2416,7 +2416,7 @@ wire_struct! {
     }
 }
 impl Progress {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(pct: i64) -> Self {
         Self { pct, message: None }
@@ -2443,7 +2443,7 @@ wire_struct! {
     }
 }
 impl OperatorAction {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(action: String, actor: String, at: i64) -> Self {
         Self { action, actor, at, reason: None }
@@ -2647,7 +2647,7 @@ wire_struct! {
     }
 }
 impl LaneDefinition {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(state: LaneState, priority_weight: i64, fairness: Fairness, weight: i64) -> Self {
         Self { state, priority_weight, fairness, weight, fairness_weights: None, max_depth: None, retry: None, attempt_timeout_ms: None, retention_ms: None, lease_ttl_ms: None, max_active: None }
@@ -2720,7 +2720,7 @@ wire_struct! {
     }
 }
 impl Access {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(access_id: Uuid, name: String, roles: Vec<Role>, created_at: i64, created_by: String) -> Self {
         Self { access_id, name, roles, created_at, created_by, namespaces: None, lanes: None, capabilities: None, expires_at: None }
@@ -2769,7 +2769,7 @@ wire_struct! {
     }
 }
 impl QueueFacts {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(queue: String, requires: Vec<String>, admission: bool, eligible: i64, uncovered: bool) -> Self {
         Self { queue, requires, admission, eligible, uncovered, head_score: None }
@@ -2834,7 +2834,7 @@ wire_struct! {
     }
 }
 impl LaneWaiter {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(execution_id: ExecutionId, state: PublicState, requires: Vec<String>) -> Self {
         Self { execution_id, state, requires, reason: None, detail: None }
@@ -2891,7 +2891,7 @@ wire_struct! {
     }
 }
 impl OnHand {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(outbox: i64, timers_due: i64, stuck: i64, waitpoints: i64) -> Self {
         Self { outbox, timers_due, stuck, waitpoints, oldest_outbox_at: None, next_timer_at: None, oldest_waitpoint_at: None }
@@ -3002,7 +3002,7 @@ wire_struct! {
     }
 }
 impl WebhookStatus {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(delivery_id: Uuid, state: WebhookState, tries: i64, owed_at: i64, updated_at: i64) -> Self {
         Self { delivery_id, state, tries, owed_at, updated_at, next_at: None, status: None, error: None }
@@ -3041,20 +3041,20 @@ wire_struct! {
     /// Accepts one execution whole, or refuses it whole. The same id or idempotency key with the same body answers the first one.
     ///
     /// Calls `ff_submit_execution`.
-    /// Refused with `execution_not_found`.
-    /// Refused with `idempotency_conflict`.
-    /// Refused with `lane_disabled`.
-    /// Refused with `lane_full`.
-    /// Refused with `lane_unseen`.
-    /// Refused with `lane_depth_needed`.
-    /// Refused with `capability_invalid`.
+    /// Fails with `execution_not_found`.
+    /// Fails with `idempotency_conflict`.
+    /// Fails with `lane_disabled`.
+    /// Fails with `lane_full`.
+    /// Fails with `lane_unseen`.
+    /// Fails with `lane_depth_needed`.
+    /// Fails with `capability_invalid`.
     SubmitExecution {
         /// `submission`
         submission ("submission"): Submission,
     }
 }
 wire_reply! {
-    /// What [`SubmitExecution`] answers.
+    /// The reply of [`SubmitExecution`].
     SubmitExecutionReply {
         Created ("created") {
             execution_id ("execution_id"): ExecutionId,
@@ -3072,11 +3072,11 @@ wire_struct! {
     /// Ends the running attempt with a result.
     ///
     /// Calls `ff_complete_execution`.
-    /// Refused with `execution_not_found`.
-    /// Refused with `execution_not_active`.
-    /// Refused with `stale_lease`.
-    /// Refused with `lease_expired`.
-    /// Refused with `lease_revoked`.
+    /// Fails with `execution_not_found`.
+    /// Fails with `execution_not_active`.
+    /// Fails with `stale_lease`.
+    /// Fails with `lease_expired`.
+    /// Fails with `lease_revoked`.
     CompleteExecution {
         /// `execution_id`: a UUID in lower case
         execution_id ("execution_id"): ExecutionId,
@@ -3089,7 +3089,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`CompleteExecution`] answers.
+    /// The reply of [`CompleteExecution`].
     CompleteExecutionReply {
         Completed ("completed"),
         Replayed ("replayed"),
@@ -3097,7 +3097,7 @@ wire_reply! {
 }
 wire_call!(CompleteExecution -> CompleteExecutionReply, "ff_complete_execution", read_only: false);
 impl CompleteExecution {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(execution_id: ExecutionId, fence: Fence) -> Self {
         Self { execution_id, fence, result: None, result_encoding: None }
@@ -3108,11 +3108,11 @@ wire_struct! {
     /// Ends the running attempt with a failure; the retry policy decides whether another one follows.
     ///
     /// Calls `ff_fail_execution`.
-    /// Refused with `execution_not_found`.
-    /// Refused with `execution_not_active`.
-    /// Refused with `stale_lease`.
-    /// Refused with `lease_expired`.
-    /// Refused with `lease_revoked`.
+    /// Fails with `execution_not_found`.
+    /// Fails with `execution_not_active`.
+    /// Fails with `stale_lease`.
+    /// Fails with `lease_expired`.
+    /// Fails with `lease_revoked`.
     FailExecution {
         /// `category`: 1 to 128 bytes
         category ("category"): String,
@@ -3131,7 +3131,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`FailExecution`] answers.
+    /// The reply of [`FailExecution`].
     FailExecutionReply {
         Failed ("failed") {
             replayed ("replayed"): bool,
@@ -3144,7 +3144,7 @@ wire_reply! {
 }
 wire_call!(FailExecution -> FailExecutionReply, "ff_fail_execution", read_only: false);
 impl FailExecution {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(category: String, draw: i64, execution_id: ExecutionId, fence: Fence, reason: String) -> Self {
         Self { category, draw, execution_id, fence, reason, retry_after_ms: None, retryable: None }
@@ -3155,7 +3155,7 @@ wire_struct! {
     /// An operator's or submitter's cancel. A running attempt ends at once, or within `grace_ms` after its worker was asked.
     ///
     /// Calls `ff_cancel_execution`.
-    /// Refused with `execution_not_found`.
+    /// Fails with `execution_not_found`.
     CancelExecution {
         /// `actor`: 1 to 128 bytes
         actor ("actor"): String,
@@ -3168,7 +3168,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`CancelExecution`] answers.
+    /// The reply of [`CancelExecution`].
     CancelExecutionReply {
         Already ("already") {
             outcome ("outcome"): Outcome,
@@ -3181,7 +3181,7 @@ wire_reply! {
 }
 wire_call!(CancelExecution -> CancelExecutionReply, "ff_cancel_execution", read_only: false);
 impl CancelExecution {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(actor: String, execution_id: ExecutionId) -> Self {
         Self { actor, execution_id, grace_ms: None, reason: None }
@@ -3192,11 +3192,11 @@ wire_struct! {
     /// The worker that holds the lease cancels its execution.
     ///
     /// Calls `ff_cancel_attempt`.
-    /// Refused with `execution_not_found`.
-    /// Refused with `execution_not_active`.
-    /// Refused with `stale_lease`.
-    /// Refused with `lease_expired`.
-    /// Refused with `lease_revoked`.
+    /// Fails with `execution_not_found`.
+    /// Fails with `execution_not_active`.
+    /// Fails with `stale_lease`.
+    /// Fails with `lease_expired`.
+    /// Fails with `lease_revoked`.
     CancelAttempt {
         /// `execution_id`: a UUID in lower case
         execution_id ("execution_id"): ExecutionId,
@@ -3207,7 +3207,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`CancelAttempt`] answers.
+    /// The reply of [`CancelAttempt`].
     CancelAttemptReply {
         Cancelled ("cancelled"),
         Replayed ("replayed"),
@@ -3215,7 +3215,7 @@ wire_reply! {
 }
 wire_call!(CancelAttempt -> CancelAttemptReply, "ff_cancel_attempt", read_only: false);
 impl CancelAttempt {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(execution_id: ExecutionId, fence: Fence) -> Self {
         Self { execution_id, fence, reason: None }
@@ -3226,11 +3226,11 @@ wire_struct! {
     /// The worker hands its execution back until a time; counted against neither attempts nor reclaims. A time already past means now.
     ///
     /// Calls `ff_delay_execution`.
-    /// Refused with `execution_not_found`.
-    /// Refused with `execution_not_active`.
-    /// Refused with `stale_lease`.
-    /// Refused with `lease_expired`.
-    /// Refused with `lease_revoked`.
+    /// Fails with `execution_not_found`.
+    /// Fails with `execution_not_active`.
+    /// Fails with `stale_lease`.
+    /// Fails with `lease_expired`.
+    /// Fails with `lease_revoked`.
     DelayExecution {
         /// `duration_ms?`: 0 to 315360000000
         delay_ms ("delay_ms"): Option<i64>,
@@ -3243,7 +3243,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`DelayExecution`] answers.
+    /// The reply of [`DelayExecution`].
     DelayExecutionReply {
         Delayed ("delayed") {
             delay_until ("delay_until"): i64,
@@ -3253,7 +3253,7 @@ wire_reply! {
 }
 wire_call!(DelayExecution -> DelayExecutionReply, "ff_delay_execution", read_only: false);
 impl DelayExecution {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(execution_id: ExecutionId, fence: Fence) -> Self {
         Self { execution_id, fence, delay_ms: None, delay_until: None }
@@ -3264,11 +3264,11 @@ wire_struct! {
     /// The worker hands its execution back: eligible at once, counted nowhere.
     ///
     /// Calls `ff_yield_execution`.
-    /// Refused with `execution_not_found`.
-    /// Refused with `execution_not_active`.
-    /// Refused with `stale_lease`.
-    /// Refused with `lease_expired`.
-    /// Refused with `lease_revoked`.
+    /// Fails with `execution_not_found`.
+    /// Fails with `execution_not_active`.
+    /// Fails with `stale_lease`.
+    /// Fails with `lease_expired`.
+    /// Fails with `lease_revoked`.
     YieldExecution {
         /// `execution_id`: a UUID in lower case
         execution_id ("execution_id"): ExecutionId,
@@ -3277,7 +3277,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`YieldExecution`] answers.
+    /// The reply of [`YieldExecution`].
     YieldExecutionReply {
         Replayed ("replayed"),
         Yielded ("yielded"),
@@ -3289,11 +3289,11 @@ wire_struct! {
     /// Notes how far the running attempt is. No event.
     ///
     /// Calls `ff_update_progress`.
-    /// Refused with `execution_not_found`.
-    /// Refused with `execution_not_active`.
-    /// Refused with `stale_lease`.
-    /// Refused with `lease_expired`.
-    /// Refused with `lease_revoked`.
+    /// Fails with `execution_not_found`.
+    /// Fails with `execution_not_active`.
+    /// Fails with `stale_lease`.
+    /// Fails with `lease_expired`.
+    /// Fails with `lease_revoked`.
     UpdateProgress {
         /// `execution_id`: a UUID in lower case
         execution_id ("execution_id"): ExecutionId,
@@ -3306,14 +3306,14 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`UpdateProgress`] answers.
+    /// The reply of [`UpdateProgress`].
     UpdateProgressReply {
         Noted ("noted"),
     }
 }
 wire_call!(UpdateProgress -> UpdateProgressReply, "ff_update_progress", read_only: false);
 impl UpdateProgress {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(execution_id: ExecutionId, fence: Fence, pct: i64) -> Self {
         Self { execution_id, fence, pct, message: None }
@@ -3324,8 +3324,8 @@ wire_struct! {
     /// An operator keeps a runnable execution from starting until it is released.
     ///
     /// Calls `ff_hold_execution`.
-    /// Refused with `execution_not_found`.
-    /// Refused with `execution_not_runnable`.
+    /// Fails with `execution_not_found`.
+    /// Fails with `execution_not_runnable`.
     HoldExecution {
         /// `actor`: 1 to 128 bytes
         actor ("actor"): String,
@@ -3336,7 +3336,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`HoldExecution`] answers.
+    /// The reply of [`HoldExecution`].
     HoldExecutionReply {
         Already ("already"),
         Held ("held"),
@@ -3344,7 +3344,7 @@ wire_reply! {
 }
 wire_call!(HoldExecution -> HoldExecutionReply, "ff_hold_execution", read_only: false);
 impl HoldExecution {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(actor: String, execution_id: ExecutionId) -> Self {
         Self { actor, execution_id, reason: None }
@@ -3355,8 +3355,8 @@ wire_struct! {
     /// Ends an operator's hold; the execution takes the place its original score gives it.
     ///
     /// Calls `ff_release_execution`.
-    /// Refused with `execution_not_found`.
-    /// Refused with `execution_not_runnable`.
+    /// Fails with `execution_not_found`.
+    /// Fails with `execution_not_runnable`.
     ReleaseExecution {
         /// `actor`: 1 to 128 bytes
         actor ("actor"): String,
@@ -3367,7 +3367,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`ReleaseExecution`] answers.
+    /// The reply of [`ReleaseExecution`].
     ReleaseExecutionReply {
         Already ("already") {
             state ("state"): PublicState,
@@ -3379,7 +3379,7 @@ wire_reply! {
 }
 wire_call!(ReleaseExecution -> ReleaseExecutionReply, "ff_release_execution", read_only: false);
 impl ReleaseExecution {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(actor: String, execution_id: ExecutionId) -> Self {
         Self { actor, execution_id, reason: None }
@@ -3390,11 +3390,11 @@ wire_struct! {
     /// Changes priority, lane or delay of a runnable execution, tags or deadline of any that has not ended.
     ///
     /// Calls `ff_change_execution`.
-    /// Refused with `execution_not_found`.
-    /// Refused with `execution_not_runnable`.
-    /// Refused with `execution_terminal`.
-    /// Refused with `lane_unseen`.
-    /// Refused with `lane_disabled`.
+    /// Fails with `execution_not_found`.
+    /// Fails with `execution_not_runnable`.
+    /// Fails with `execution_terminal`.
+    /// Fails with `lane_unseen`.
+    /// Fails with `lane_disabled`.
     ChangeExecution {
         /// `actor`: 1 to 128 bytes
         actor ("actor"): String,
@@ -3413,7 +3413,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`ChangeExecution`] answers.
+    /// The reply of [`ChangeExecution`].
     ChangeExecutionReply {
         Changed ("changed") {
             state ("state"): PublicState,
@@ -3422,7 +3422,7 @@ wire_reply! {
 }
 wire_call!(ChangeExecution -> ChangeExecutionReply, "ff_change_execution", read_only: false);
 impl ChangeExecution {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(actor: String, execution_id: ExecutionId) -> Self {
         Self { actor, execution_id, deadline_at: None, delay_until: None, lane: None, priority: None, tags: None }
@@ -3433,11 +3433,11 @@ wire_struct! {
     /// Runs an ended execution again with a new attempt; a deadline already past no longer applies. It keeps its steps, those before `from_step`, or none with `from_start`.
     ///
     /// Calls `ff_replay_execution`.
-    /// Refused with `execution_not_found`.
-    /// Refused with `execution_not_terminal`.
-    /// Refused with `max_replays`.
-    /// Refused with `flow_terminal`.
-    /// Refused with `step_not_found`.
+    /// Fails with `execution_not_found`.
+    /// Fails with `execution_not_terminal`.
+    /// Fails with `max_replays`.
+    /// Fails with `flow_terminal`.
+    /// Fails with `step_not_found`.
     ReplayExecution {
         /// `actor`: 1 to 128 bytes
         actor ("actor"): String,
@@ -3452,7 +3452,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`ReplayExecution`] answers.
+    /// The reply of [`ReplayExecution`].
     ReplayExecutionReply {
         Replayed ("replayed") {
             replay_count ("replay_count"): i64,
@@ -3462,7 +3462,7 @@ wire_reply! {
 }
 wire_call!(ReplayExecution -> ReplayExecutionReply, "ff_replay_execution", read_only: false);
 impl ReplayExecution {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(actor: String, execution_id: ExecutionId) -> Self {
         Self { actor, execution_id, from_start: None, from_step: None, reason: None }
@@ -3473,9 +3473,9 @@ wire_struct! {
     /// An operator removes an ended execution before its retention is over.
     ///
     /// Calls `ff_delete_execution`.
-    /// Refused with `execution_not_found`.
-    /// Refused with `execution_not_terminal`.
-    /// Refused with `flow_not_terminal`.
+    /// Fails with `execution_not_found`.
+    /// Fails with `execution_not_terminal`.
+    /// Fails with `flow_not_terminal`.
     DeleteExecution {
         /// `actor`: 1 to 128 bytes
         actor ("actor"): String,
@@ -3484,7 +3484,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`DeleteExecution`] answers.
+    /// The reply of [`DeleteExecution`].
     DeleteExecutionReply {
         Deleted ("deleted"),
     }
@@ -3495,14 +3495,14 @@ wire_struct! {
     /// Answers the outcome of an ended execution, or marks it so that its end is announced.
     ///
     /// Calls `ff_await_result`.
-    /// Refused with `execution_not_found`.
+    /// Fails with `execution_not_found`.
     AwaitResult {
         /// `execution_id`: a UUID in lower case
         execution_id ("execution_id"): ExecutionId,
     }
 }
 wire_reply! {
-    /// What [`AwaitResult`] answers.
+    /// The reply of [`AwaitResult`].
     AwaitResultReply {
         Ended ("ended") {
             failure ("failure"): Option<Failure>,
@@ -3521,8 +3521,8 @@ wire_struct! {
     /// Leases up to `max` of the best executions of a lane in this partition to a worker, among those whose requirements it covers. Quotas and budgets are asked on the way where they share the store; elsewhere what needs admission is reached by grants only. A repetition has the same lease ids and is answered with the leases that live. Inputs and passed results together stay within 4 MiB, but one task is always handed out. A lane with max_active is reached by grants only.
     ///
     /// Calls `ff_claim_executions`.
-    /// Refused with `try_again`.
-    /// Refused with `capability_invalid`.
+    /// Fails with `try_again`.
+    /// Fails with `capability_invalid`.
     ClaimExecutions {
         /// `attempt_ids`: list of `attempt_id`, at most 64
         attempt_ids ("attempt_ids"): Vec<AttemptId>,
@@ -3545,7 +3545,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`ClaimExecutions`] answers.
+    /// The reply of [`ClaimExecutions`].
     ClaimExecutionsReply {
         Claimed ("claimed") {
             admission_needed ("admission_needed"): Option<bool>,
@@ -3566,11 +3566,11 @@ wire_struct! {
     /// Moves the end of a lease; says whether the worker is asked to cancel or to yield.
     ///
     /// Calls `ff_renew_lease`.
-    /// Refused with `execution_not_found`.
-    /// Refused with `execution_not_active`.
-    /// Refused with `stale_lease`.
-    /// Refused with `lease_expired`.
-    /// Refused with `lease_revoked`.
+    /// Fails with `execution_not_found`.
+    /// Fails with `execution_not_active`.
+    /// Fails with `stale_lease`.
+    /// Fails with `lease_expired`.
+    /// Fails with `lease_revoked`.
     RenewLease {
         /// `execution_id`: a UUID in lower case
         execution_id ("execution_id"): ExecutionId,
@@ -3581,7 +3581,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`RenewLease`] answers.
+    /// The reply of [`RenewLease`].
     RenewLeaseReply {
         Renewed ("renewed") {
             cancel_requested ("cancel_requested"): bool,
@@ -3592,7 +3592,7 @@ wire_reply! {
 }
 wire_call!(RenewLease -> RenewLeaseReply, "ff_renew_lease", read_only: false);
 impl RenewLease {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(execution_id: ExecutionId, fence: Fence) -> Self {
         Self { execution_id, fence, lease_ttl_ms: None }
@@ -3603,8 +3603,8 @@ wire_struct! {
     /// An operator takes the lease away: at once, or by asking the worker to yield when `grace` is set.
     ///
     /// Calls `ff_revoke_lease`.
-    /// Refused with `execution_not_found`.
-    /// Refused with `execution_not_active`.
+    /// Fails with `execution_not_found`.
+    /// Fails with `execution_not_active`.
     RevokeLease {
         /// `actor`: 1 to 128 bytes
         actor ("actor"): String,
@@ -3617,7 +3617,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`RevokeLease`] answers.
+    /// The reply of [`RevokeLease`].
     RevokeLeaseReply {
         Requested ("requested"),
         Revoked ("revoked") {
@@ -3627,7 +3627,7 @@ wire_reply! {
 }
 wire_call!(RevokeLease -> RevokeLeaseReply, "ff_revoke_lease", read_only: false);
 impl RevokeLease {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(actor: String, execution_id: ExecutionId) -> Self {
         Self { actor, execution_id, grace: None, reason: None }
@@ -3638,7 +3638,7 @@ wire_struct! {
     /// Asks a worker to yield every lease it holds in this partition, or takes them away; a bounded batch per call.
     ///
     /// Calls `ff_drain_leases`.
-    /// Refused with `try_again`.
+    /// Fails with `try_again`.
     DrainLeases {
         /// `actor`: 1 to 128 bytes
         actor ("actor"): String,
@@ -3651,7 +3651,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`DrainLeases`] answers.
+    /// The reply of [`DrainLeases`].
     DrainLeasesReply {
         Drained ("drained") {
             changed ("changed"): i64,
@@ -3665,8 +3665,8 @@ wire_struct! {
     /// Reserves up to `max` of the best executions of a lane for a worker, those that need admission included; an unused grant runs out by itself. The leases that a repetition of this request took already, which have the same ids, are answered instead.
     ///
     /// Calls `ff_issue_grants`.
-    /// Refused with `try_again`.
-    /// Refused with `capability_invalid`.
+    /// Fails with `try_again`.
+    /// Fails with `capability_invalid`.
     IssueGrants {
         /// `capabilities`: list of `capability`, at most 64
         capabilities ("capabilities"): Vec<String>,
@@ -3687,7 +3687,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`IssueGrants`] answers.
+    /// The reply of [`IssueGrants`].
     IssueGrantsReply {
         Granted ("granted") {
             grants ("grants"): Vec<Grant>,
@@ -3703,7 +3703,7 @@ wire_reply! {
 }
 wire_call!(IssueGrants -> IssueGrantsReply, "ff_issue_grants", read_only: false, weight: max);
 impl IssueGrants {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(capabilities: Vec<String>, grant_ids: Vec<Uuid>, instance: String, lane: String, max: i64, namespace: String, ttl_ms: i64) -> Self {
         Self { capabilities, grant_ids, instance, lane, max, namespace, ttl_ms, lease_ids: None }
@@ -3714,10 +3714,10 @@ wire_struct! {
     /// Turns a grant into a lease for the worker it was given to. `keep` names the sets that stay with it while its attempt is set aside.
     ///
     /// Calls `ff_consume_grant`.
-    /// Refused with `execution_not_found`.
-    /// Refused with `grant_not_found`.
-    /// Refused with `not_capable`.
-    /// Refused with `capability_invalid`.
+    /// Fails with `execution_not_found`.
+    /// Fails with `grant_not_found`.
+    /// Fails with `not_capable`.
+    /// Fails with `capability_invalid`.
     ConsumeGrant {
         /// `attempt_id`: a UUID in lower case
         attempt_id ("attempt_id"): AttemptId,
@@ -3740,7 +3740,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`ConsumeGrant`] answers.
+    /// The reply of [`ConsumeGrant`].
     ConsumeGrantReply {
         Claimed ("claimed") {
             task ("task"): Task,
@@ -3756,8 +3756,8 @@ wire_struct! {
     /// Notes with a grant that is handed on which of its sets stay with the execution while its attempt is set aside: whoever consumes it need not know.
     ///
     /// Calls `ff_keep_grant`.
-    /// Refused with `execution_not_found`.
-    /// Refused with `grant_not_found`.
+    /// Fails with `execution_not_found`.
+    /// Fails with `grant_not_found`.
     KeepGrant {
         /// `execution_id`: a UUID in lower case
         execution_id ("execution_id"): ExecutionId,
@@ -3768,7 +3768,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`KeepGrant`] answers.
+    /// The reply of [`KeepGrant`].
     KeepGrantReply {
         Kept ("kept"),
     }
@@ -3779,8 +3779,8 @@ wire_struct! {
     /// Gives a grant back unused; the execution is eligible again at its old place. `unheld` says that no holder set has taken it in.
     ///
     /// Calls `ff_release_grant`.
-    /// Refused with `execution_not_found`.
-    /// Refused with `grant_not_found`.
+    /// Fails with `execution_not_found`.
+    /// Fails with `grant_not_found`.
     ReleaseGrant {
         /// `execution_id`: a UUID in lower case
         execution_id ("execution_id"): ExecutionId,
@@ -3791,14 +3791,14 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`ReleaseGrant`] answers.
+    /// The reply of [`ReleaseGrant`].
     ReleaseGrantReply {
         Released ("released"),
     }
 }
 wire_call!(ReleaseGrant -> ReleaseGrantReply, "ff_release_grant", read_only: false);
 impl ReleaseGrant {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(execution_id: ExecutionId, grant_id: Uuid) -> Self {
         Self { execution_id, grant_id, unheld: None }
@@ -3809,8 +3809,8 @@ wire_struct! {
     /// Admission refused a granted execution: it waits for its quota or budget, with the reason recorded. `unheld` says that no set has taken it in.
     ///
     /// Calls `ff_block_execution`.
-    /// Refused with `execution_not_found`.
-    /// Refused with `grant_not_found`.
+    /// Fails with `execution_not_found`.
+    /// Fails with `grant_not_found`.
     BlockExecution {
         /// `detail`: map from `text` to `text`, at most 64
         detail ("detail"): BTreeMap<String, String>,
@@ -3825,7 +3825,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`BlockExecution`] answers.
+    /// The reply of [`BlockExecution`].
     BlockExecutionReply {
         Already ("already"),
         Blocked ("blocked"),
@@ -3833,7 +3833,7 @@ wire_reply! {
 }
 wire_call!(BlockExecution -> BlockExecutionReply, "ff_block_execution", read_only: false);
 impl BlockExecution {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(detail: BTreeMap<String, String>, execution_id: ExecutionId, grant_id: Uuid, reason: AdmissionReason) -> Self {
         Self { detail, execution_id, grant_id, reason, unheld: None }
@@ -3844,7 +3844,7 @@ wire_struct! {
     /// What the execution waited for has cleared: it is eligible again at the place of its original score. With the grant it was refused under, also before the refusal has arrived.
     ///
     /// Calls `ff_unblock_execution`.
-    /// Refused with `execution_not_found`.
+    /// Fails with `execution_not_found`.
     UnblockExecution {
         /// `execution_id`: a UUID in lower case
         execution_id ("execution_id"): ExecutionId,
@@ -3855,7 +3855,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`UnblockExecution`] answers.
+    /// The reply of [`UnblockExecution`].
     UnblockExecutionReply {
         Already ("already") {
             state ("state"): PublicState,
@@ -3867,7 +3867,7 @@ wire_reply! {
 }
 wire_call!(UnblockExecution -> UnblockExecutionReply, "ff_unblock_execution", read_only: false);
 impl UnblockExecution {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(execution_id: ExecutionId, reason: AdmissionReason) -> Self {
         Self { execution_id, reason, holder_id: None }
@@ -3878,10 +3878,10 @@ wire_struct! {
     /// An operator hands an interrupted execution to a chosen worker, who must serve its lane and have what it requires.
     ///
     /// Calls `ff_grant_reclaim`.
-    /// Refused with `execution_not_found`.
-    /// Refused with `execution_not_runnable`.
-    /// Refused with `not_capable`.
-    /// Refused with `capability_invalid`.
+    /// Fails with `execution_not_found`.
+    /// Fails with `execution_not_runnable`.
+    /// Fails with `not_capable`.
+    /// Fails with `capability_invalid`.
     GrantReclaim {
         /// `actor`: 1 to 128 bytes
         actor ("actor"): String,
@@ -3902,7 +3902,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`GrantReclaim`] answers.
+    /// The reply of [`GrantReclaim`].
     GrantReclaimReply {
         Granted ("granted") {
             grant ("grant"): Grant,
@@ -3915,14 +3915,14 @@ wire_struct! {
     /// Sets the running attempt aside until its condition is met. Adopts the attempt's pending waitpoints, all of them when `adopt` is absent; opens `otherwise` when there is no other. Early signals that are enough leave the lease as it is. `step` makes it a step: it outlives the attempt, and once it is done a later call is answered what it came to. `wait` only names it; whoever continues the attempt finds either in the resume.
     ///
     /// Calls `ff_suspend_execution`.
-    /// Refused with `execution_not_found`.
-    /// Refused with `execution_not_active`.
-    /// Refused with `stale_lease`.
-    /// Refused with `lease_expired`.
-    /// Refused with `lease_revoked`.
-    /// Refused with `waitpoint_not_found`.
-    /// Refused with `step_changed`.
-    /// Refused with `steps_full`.
+    /// Fails with `execution_not_found`.
+    /// Fails with `execution_not_active`.
+    /// Fails with `stale_lease`.
+    /// Fails with `lease_expired`.
+    /// Fails with `lease_revoked`.
+    /// Fails with `waitpoint_not_found`.
+    /// Fails with `step_changed`.
+    /// Fails with `steps_full`.
     SuspendExecution {
         /// `waitpoint_ids?`: list of `waitpoint_id`, at most 64
         adopt ("adopt"): Option<Vec<WaitpointId>>,
@@ -3957,7 +3957,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`SuspendExecution`] answers.
+    /// The reply of [`SuspendExecution`].
     SuspendExecutionReply {
         AlreadySatisfied ("already_satisfied") {
             more ("more"): bool,
@@ -3976,7 +3976,7 @@ wire_reply! {
 }
 wire_call!(SuspendExecution -> SuspendExecutionReply, "ff_suspend_execution", read_only: false);
 impl SuspendExecution {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(condition: Vec<ConditionNode>, execution_id: ExecutionId, fence: Fence, reason: SuspensionReason, suspension_id: SuspensionId, timeout_behavior: TimeoutBehavior, waitpoints: Vec<NewWaitpoint>) -> Self {
         Self { condition, execution_id, fence, reason, suspension_id, timeout_behavior, waitpoints, adopt: None, continuation: None, continuation_encoding: None, otherwise: None, review_waitpoint_id: None, step: None, timeout_ms: None, wait: None }
@@ -3987,8 +3987,8 @@ wire_struct! {
     /// An operator ends a suspension: the attempt goes on without the signals it waited for.
     ///
     /// Calls `ff_resume_execution`.
-    /// Refused with `execution_not_found`.
-    /// Refused with `execution_not_suspended`.
+    /// Fails with `execution_not_found`.
+    /// Fails with `execution_not_suspended`.
     ResumeExecution {
         /// `actor`: 1 to 128 bytes
         actor ("actor"): String,
@@ -3999,7 +3999,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`ResumeExecution`] answers.
+    /// The reply of [`ResumeExecution`].
     ResumeExecutionReply {
         Resumed ("resumed") {
             state ("state"): PublicState,
@@ -4008,7 +4008,7 @@ wire_reply! {
 }
 wire_call!(ResumeExecution -> ResumeExecutionReply, "ff_resume_execution", read_only: false);
 impl ResumeExecution {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(actor: String, execution_id: ExecutionId) -> Self {
         Self { actor, execution_id, reason: None }
@@ -4019,8 +4019,8 @@ wire_struct! {
     /// An operator ends a suspended execution as failed.
     ///
     /// Calls `ff_fail_suspension`.
-    /// Refused with `execution_not_found`.
-    /// Refused with `execution_not_suspended`.
+    /// Fails with `execution_not_found`.
+    /// Fails with `execution_not_suspended`.
     FailSuspension {
         /// `actor`: 1 to 128 bytes
         actor ("actor"): String,
@@ -4033,7 +4033,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`FailSuspension`] answers.
+    /// The reply of [`FailSuspension`].
     FailSuspensionReply {
         Failed ("failed"),
     }
@@ -4044,13 +4044,13 @@ wire_struct! {
     /// Opens a waitpoint while the attempt still runs; signals that come before the suspend are kept and count then. With `step` it belongs to a wait that outlives the attempt: one that is open already is answered, and asked for by its id it gets these tokens in place of those it had.
     ///
     /// Calls `ff_create_waitpoint`.
-    /// Refused with `execution_not_found`.
-    /// Refused with `execution_not_active`.
-    /// Refused with `stale_lease`.
-    /// Refused with `lease_expired`.
-    /// Refused with `lease_revoked`.
-    /// Refused with `step_changed`.
-    /// Refused with `steps_full`.
+    /// Fails with `execution_not_found`.
+    /// Fails with `execution_not_active`.
+    /// Fails with `stale_lease`.
+    /// Fails with `lease_expired`.
+    /// Fails with `lease_revoked`.
+    /// Fails with `step_changed`.
+    /// Fails with `steps_full`.
     CreateWaitpoint {
         /// `execution_id`: a UUID in lower case
         execution_id ("execution_id"): ExecutionId,
@@ -4063,7 +4063,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`CreateWaitpoint`] answers.
+    /// The reply of [`CreateWaitpoint`].
     CreateWaitpointReply {
         Created ("created") {
             expires_at ("expires_at"): Option<i64>,
@@ -4078,7 +4078,7 @@ wire_reply! {
 }
 wire_call!(CreateWaitpoint -> CreateWaitpointReply, "ff_create_waitpoint", read_only: false);
 impl CreateWaitpoint {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(execution_id: ExecutionId, fence: Fence, waitpoint: NewWaitpoint) -> Self {
         Self { execution_id, fence, waitpoint, step: None }
@@ -4089,12 +4089,12 @@ wire_struct! {
     /// The worker gives up a pending waitpoint; its early signals no longer count.
     ///
     /// Calls `ff_close_waitpoint`.
-    /// Refused with `execution_not_found`.
-    /// Refused with `execution_not_active`.
-    /// Refused with `stale_lease`.
-    /// Refused with `lease_expired`.
-    /// Refused with `lease_revoked`.
-    /// Refused with `waitpoint_not_found`.
+    /// Fails with `execution_not_found`.
+    /// Fails with `execution_not_active`.
+    /// Fails with `stale_lease`.
+    /// Fails with `lease_expired`.
+    /// Fails with `lease_revoked`.
+    /// Fails with `waitpoint_not_found`.
     CloseWaitpoint {
         /// `execution_id`: a UUID in lower case
         execution_id ("execution_id"): ExecutionId,
@@ -4105,7 +4105,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`CloseWaitpoint`] answers.
+    /// The reply of [`CloseWaitpoint`].
     CloseWaitpointReply {
         Closed ("closed") {
             replayed ("replayed"): bool,
@@ -4118,9 +4118,9 @@ wire_struct! {
     /// Delivers a signal under a waitpoint token, whose mac the caller has verified. Whatever keeps the waitpoint from taking it answers alike.
     ///
     /// Calls `ff_deliver_signal`.
-    /// Refused with `waitpoint_not_open`.
-    /// Refused with `signal_not_allowed`.
-    /// Refused with `signals_full`.
+    /// Fails with `waitpoint_not_open`.
+    /// Fails with `signal_not_allowed`.
+    /// Fails with `signals_full`.
     DeliverSignal {
         /// `source?`: 0 to 256 bytes
         category ("category"): Option<String>,
@@ -4149,7 +4149,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`DeliverSignal`] answers.
+    /// The reply of [`DeliverSignal`].
     DeliverSignalReply {
         Accepted ("accepted") {
             effect ("effect"): SignalEffect,
@@ -4165,7 +4165,7 @@ wire_reply! {
 }
 wire_call!(DeliverSignal -> DeliverSignalReply, "ff_deliver_signal", read_only: false);
 impl DeliverSignal {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(execution_id: ExecutionId, name: String, signal_id: SignalId, token_digest: String, waitpoint_id: WaitpointId) -> Self {
         Self { execution_id, name, signal_id, token_digest, waitpoint_id, category: None, correlation_id: None, idempotency_key: None, payload: None, payload_encoding: None, source: None, source_identity: None }
@@ -4176,8 +4176,8 @@ wire_struct! {
     /// An operator replaces the token of one approver, or the waitpoint's one token; the old one dies. A waitpoint without tokens gets its first.
     ///
     /// Calls `ff_reissue_token`.
-    /// Refused with `waitpoint_not_found`.
-    /// Refused with `waitpoint_not_open`.
+    /// Fails with `waitpoint_not_found`.
+    /// Fails with `waitpoint_not_open`.
     ReissueToken {
         /// `actor`: 1 to 128 bytes
         actor ("actor"): String,
@@ -4192,7 +4192,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`ReissueToken`] answers.
+    /// The reply of [`ReissueToken`].
     ReissueTokenReply {
         Reissued ("reissued") {
             expires_at ("expires_at"): Option<i64>,
@@ -4202,7 +4202,7 @@ wire_reply! {
 }
 wire_call!(ReissueToken -> ReissueTokenReply, "ff_reissue_token", read_only: false);
 impl ReissueToken {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(actor: String, digest: String, execution_id: ExecutionId, waitpoint_id: WaitpointId) -> Self {
         Self { actor, digest, execution_id, waitpoint_id, approver: None }
@@ -4223,7 +4223,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`ListWaitpoints`] answers.
+    /// The reply of [`ListWaitpoints`].
     ListWaitpointsReply {
         Page ("page") {
             items ("items"): Vec<Waitpoint>,
@@ -4234,7 +4234,7 @@ wire_reply! {
 }
 wire_call!(ListWaitpoints -> ListWaitpointsReply, "ff_list_waitpoints", read_only: true);
 impl ListWaitpoints {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(limit: i64) -> Self {
         Self { limit, after: None, namespace: None }
@@ -4245,14 +4245,14 @@ wire_struct! {
     /// One waitpoint, open or closed.
     ///
     /// Calls `ff_describe_waitpoint`.
-    /// Refused with `waitpoint_not_found`.
+    /// Fails with `waitpoint_not_found`.
     DescribeWaitpoint {
         /// `waitpoint_id`: a UUID in lower case
         waitpoint_id ("waitpoint_id"): WaitpointId,
     }
 }
 wire_reply! {
-    /// What [`DescribeWaitpoint`] answers.
+    /// The reply of [`DescribeWaitpoint`].
     DescribeWaitpointReply {
         Found ("found") {
             waitpoint ("waitpoint"): Waitpoint,
@@ -4265,14 +4265,14 @@ wire_struct! {
     /// The waitpoints of one execution, open ones and those kept after they closed.
     ///
     /// Calls `ff_execution_waitpoints`.
-    /// Refused with `execution_not_found`.
+    /// Fails with `execution_not_found`.
     ExecutionWaitpoints {
         /// `execution_id`: a UUID in lower case
         execution_id ("execution_id"): ExecutionId,
     }
 }
 wire_reply! {
-    /// What [`ExecutionWaitpoints`] answers.
+    /// The reply of [`ExecutionWaitpoints`].
     ExecutionWaitpointsReply {
         Found ("found") {
             waitpoints ("waitpoints"): Vec<Waitpoint>,
@@ -4285,13 +4285,13 @@ wire_struct! {
     /// Appends frames to the running attempt's stream. A sequence or a request already seen answers its ids; `summary` replaces the folded document when its version is the current one.
     ///
     /// Calls `ff_append_frames`.
-    /// Refused with `execution_not_found`.
-    /// Refused with `execution_not_active`.
-    /// Refused with `stale_lease`.
-    /// Refused with `lease_expired`.
-    /// Refused with `lease_revoked`.
-    /// Refused with `frames_missing`.
-    /// Refused with `summary_changed`.
+    /// Fails with `execution_not_found`.
+    /// Fails with `execution_not_active`.
+    /// Fails with `stale_lease`.
+    /// Fails with `lease_expired`.
+    /// Fails with `lease_revoked`.
+    /// Fails with `frames_missing`.
+    /// Fails with `summary_changed`.
     AppendFrames {
         /// `execution_id`: a UUID in lower case
         execution_id ("execution_id"): ExecutionId,
@@ -4308,7 +4308,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`AppendFrames`] answers.
+    /// The reply of [`AppendFrames`].
     AppendFramesReply {
         Appended ("appended") {
             ids ("ids"): Vec<String>,
@@ -4319,7 +4319,7 @@ wire_reply! {
 }
 wire_call!(AppendFrames -> AppendFramesReply, "ff_append_frames", read_only: false);
 impl AppendFrames {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(execution_id: ExecutionId, fence: Fence, frames: Vec<NewFrame>) -> Self {
         Self { execution_id, fence, frames, first_sequence: None, request_id: None, summary: None }
@@ -4330,8 +4330,8 @@ wire_struct! {
     /// Frames of one attempt after an id, or from and to ids included; a time stands for the frames written then; the latest attempt when none is named. One call answers a page of bounded size; `more` says whether to go on after the last id.
     ///
     /// Calls `ff_read_stream`.
-    /// Refused with `execution_not_found`.
-    /// Refused with `attempt_not_found`.
+    /// Fails with `execution_not_found`.
+    /// Fails with `attempt_not_found`.
     ReadStream {
         /// `stream_id?`: 1 to 64 bytes of `^%d+%-%d+$`
         after ("after"): Option<String>,
@@ -4348,7 +4348,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`ReadStream`] answers.
+    /// The reply of [`ReadStream`].
     ReadStreamReply {
         Page ("page") {
             attempt_index ("attempt_index"): Option<i64>,
@@ -4363,7 +4363,7 @@ wire_reply! {
 }
 wire_call!(ReadStream -> ReadStreamReply, "ff_read_stream", read_only: true, weight: limit);
 impl ReadStream {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(execution_id: ExecutionId, limit: i64) -> Self {
         Self { execution_id, limit, after: None, attempt_index: None, from: None, to: None }
@@ -4374,8 +4374,8 @@ wire_struct! {
     /// The summary document of an attempt's stream and its version; version 0 is an empty one.
     ///
     /// Calls `ff_read_summary`.
-    /// Refused with `execution_not_found`.
-    /// Refused with `attempt_not_found`.
+    /// Fails with `execution_not_found`.
+    /// Fails with `attempt_not_found`.
     ReadSummary {
         /// `attempt_index?`: 0 to 9007199254740991
         attempt_index ("attempt_index"): Option<i64>,
@@ -4384,7 +4384,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`ReadSummary`] answers.
+    /// The reply of [`ReadSummary`].
     ReadSummaryReply {
         Summary ("summary") {
             attempt_index ("attempt_index"): Option<i64>,
@@ -4395,7 +4395,7 @@ wire_reply! {
 }
 wire_call!(ReadSummary -> ReadSummaryReply, "ff_read_summary", read_only: true);
 impl ReadSummary {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(execution_id: ExecutionId) -> Self {
         Self { execution_id, attempt_index: None }
@@ -4406,14 +4406,14 @@ wire_struct! {
     /// Marks an execution whose stream someone follows, so that the end of an attempt and the start of the next are announced.
     ///
     /// Calls `ff_follow_stream`.
-    /// Refused with `execution_not_found`.
+    /// Fails with `execution_not_found`.
     FollowStream {
         /// `execution_id`: a UUID in lower case
         execution_id ("execution_id"): ExecutionId,
     }
 }
 wire_reply! {
-    /// What [`FollowStream`] answers.
+    /// The reply of [`FollowStream`].
     FollowStreamReply {
         Following ("following"),
     }
@@ -4424,19 +4424,19 @@ wire_struct! {
     /// Creates a flow with its first members and the edges between them, each leading to a member listed later. Members are hidden until the flow is sealed; `seal` does it in the same call. The same id with the same body answers the first one.
     ///
     /// Calls `ff_submit_flow`.
-    /// Refused with `try_again`.
-    /// Refused with `execution_not_found`.
-    /// Refused with `flow_not_found`.
-    /// Refused with `idempotency_conflict`.
-    /// Refused with `lane_disabled`.
-    /// Refused with `lane_full`.
-    /// Refused with `lane_unseen`.
-    /// Refused with `lane_depth_needed`.
-    /// Refused with `capability_invalid`.
-    /// Refused with `cycle_detected`.
-    /// Refused with `flow_full`.
-    /// Refused with `flow_changed`.
-    /// Refused with `member_started`.
+    /// Fails with `try_again`.
+    /// Fails with `execution_not_found`.
+    /// Fails with `flow_not_found`.
+    /// Fails with `idempotency_conflict`.
+    /// Fails with `lane_disabled`.
+    /// Fails with `lane_full`.
+    /// Fails with `lane_unseen`.
+    /// Fails with `lane_depth_needed`.
+    /// Fails with `capability_invalid`.
+    /// Fails with `cycle_detected`.
+    /// Fails with `flow_full`.
+    /// Fails with `flow_changed`.
+    /// Fails with `member_started`.
     SubmitFlow {
         /// `new_edges`: list of `new_edge`, at most 1024
         edges ("edges"): Vec<NewEdge>,
@@ -4449,7 +4449,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`SubmitFlow`] answers.
+    /// The reply of [`SubmitFlow`].
     SubmitFlowReply {
         Created ("created") {
             flow ("flow"): Flow,
@@ -4465,19 +4465,19 @@ wire_struct! {
     /// Adds members with the edges into them, whole or not at all; a member of a sealed flow can run as soon as its edges let it. A known key with the same body is answered again.
     ///
     /// Calls `ff_add_members`.
-    /// Refused with `flow_not_found`.
-    /// Refused with `flow_terminal`.
-    /// Refused with `execution_not_found`.
-    /// Refused with `idempotency_conflict`.
-    /// Refused with `lane_disabled`.
-    /// Refused with `lane_full`.
-    /// Refused with `lane_unseen`.
-    /// Refused with `lane_depth_needed`.
-    /// Refused with `capability_invalid`.
-    /// Refused with `cycle_detected`.
-    /// Refused with `flow_full`.
-    /// Refused with `flow_changed`.
-    /// Refused with `member_started`.
+    /// Fails with `flow_not_found`.
+    /// Fails with `flow_terminal`.
+    /// Fails with `execution_not_found`.
+    /// Fails with `idempotency_conflict`.
+    /// Fails with `lane_disabled`.
+    /// Fails with `lane_full`.
+    /// Fails with `lane_unseen`.
+    /// Fails with `lane_depth_needed`.
+    /// Fails with `capability_invalid`.
+    /// Fails with `cycle_detected`.
+    /// Fails with `flow_full`.
+    /// Fails with `flow_changed`.
+    /// Fails with `member_started`.
     AddMembers {
         /// `new_edges`: list of `new_edge`, at most 1024
         edges ("edges"): Vec<NewEdge>,
@@ -4488,7 +4488,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`AddMembers`] answers.
+    /// The reply of [`AddMembers`].
     AddMembersReply {
         Added ("added") {
             items ("items"): Vec<AddedMember>,
@@ -4502,12 +4502,12 @@ wire_struct! {
     /// Adds edges between members that are there. `version` is that of the graph the caller checked for cycles; without it every edge must lead to a later member of an unsealed flow.
     ///
     /// Calls `ff_add_edges`.
-    /// Refused with `flow_not_found`.
-    /// Refused with `flow_terminal`.
-    /// Refused with `flow_changed`.
-    /// Refused with `member_started`.
-    /// Refused with `cycle_detected`.
-    /// Refused with `idempotency_conflict`.
+    /// Fails with `flow_not_found`.
+    /// Fails with `flow_terminal`.
+    /// Fails with `flow_changed`.
+    /// Fails with `member_started`.
+    /// Fails with `cycle_detected`.
+    /// Fails with `idempotency_conflict`.
     AddEdges {
         /// `new_edges`: list of `new_edge`, at most 1024
         edges ("edges"): Vec<NewEdge>,
@@ -4518,7 +4518,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`AddEdges`] answers.
+    /// The reply of [`AddEdges`].
     AddEdgesReply {
         Added ("added") {
             count ("count"): i64,
@@ -4528,7 +4528,7 @@ wire_reply! {
 }
 wire_call!(AddEdges -> AddEdgesReply, "ff_add_edges", read_only: false);
 impl AddEdges {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(edges: Vec<NewEdge>, flow_id: FlowId) -> Self {
         Self { edges, flow_id, version: None }
@@ -4539,14 +4539,14 @@ wire_struct! {
     /// Releases the members a flow holds: the first in this call, the rest in a walk that is owed. The flow may still grow.
     ///
     /// Calls `ff_seal_flow`.
-    /// Refused with `flow_not_found`.
+    /// Fails with `flow_not_found`.
     SealFlow {
         /// `flow_id`: a UUID in lower case
         flow_id ("flow_id"): FlowId,
     }
 }
 wire_reply! {
-    /// What [`SealFlow`] answers.
+    /// The reply of [`SealFlow`].
     SealFlowReply {
         Already ("already") {
             flow ("flow"): Flow,
@@ -4562,7 +4562,7 @@ wire_struct! {
     /// Cancels a flow: from this call on none of its members can be claimed. Members are cancelled in a walk, the first ones here; running ones end at once under cancel_all and finish under the other policies.
     ///
     /// Calls `ff_cancel_flow`.
-    /// Refused with `flow_not_found`.
+    /// Fails with `flow_not_found`.
     CancelFlow {
         /// `actor`: 1 to 128 bytes
         actor ("actor"): String,
@@ -4575,7 +4575,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`CancelFlow`] answers.
+    /// The reply of [`CancelFlow`].
     CancelFlowReply {
         Already ("already") {
             flow ("flow"): Flow,
@@ -4588,7 +4588,7 @@ wire_reply! {
 }
 wire_call!(CancelFlow -> CancelFlowReply, "ff_cancel_flow", read_only: false);
 impl CancelFlow {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(actor: String, flow_id: FlowId, policy: CancelPolicy) -> Self {
         Self { actor, flow_id, policy, reason: None }
@@ -4599,7 +4599,7 @@ wire_struct! {
     /// Goes on with the walk a flow owes its members, before its timer does.
     ///
     /// Calls `ff_walk_flow`.
-    /// Refused with `flow_not_found`.
+    /// Fails with `flow_not_found`.
     WalkFlow {
         /// `flow_id`: a UUID in lower case
         flow_id ("flow_id"): FlowId,
@@ -4608,7 +4608,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`WalkFlow`] answers.
+    /// The reply of [`WalkFlow`].
     WalkFlowReply {
         Walked ("walked") {
             flow ("flow"): Option<Flow>,
@@ -4622,14 +4622,14 @@ wire_struct! {
     /// A flow with its state and the counts of its members.
     ///
     /// Calls `ff_describe_flow`.
-    /// Refused with `flow_not_found`.
+    /// Fails with `flow_not_found`.
     DescribeFlow {
         /// `flow_id`: a UUID in lower case
         flow_id ("flow_id"): FlowId,
     }
 }
 wire_reply! {
-    /// What [`DescribeFlow`] answers.
+    /// The reply of [`DescribeFlow`].
     DescribeFlowReply {
         Found ("found") {
             flow ("flow"): Flow,
@@ -4642,14 +4642,14 @@ wire_struct! {
     /// Says how a flow stands and marks it, so that its end is announced to whoever waits.
     ///
     /// Calls `ff_await_flow`.
-    /// Refused with `flow_not_found`.
+    /// Fails with `flow_not_found`.
     AwaitFlow {
         /// `flow_id`: a UUID in lower case
         flow_id ("flow_id"): FlowId,
     }
 }
 wire_reply! {
-    /// What [`AwaitFlow`] answers.
+    /// The reply of [`AwaitFlow`].
     AwaitFlowReply {
         Ended ("ended") {
             flow ("flow"): Flow,
@@ -4665,7 +4665,7 @@ wire_struct! {
     /// Members of a flow in the order they were added, a page at a time, with the edges out of them when asked for; `next` is where to go on.
     ///
     /// Calls `ff_read_flow`.
-    /// Refused with `flow_not_found`.
+    /// Fails with `flow_not_found`.
     ReadFlow {
         /// `graph_position?`
         after ("after"): Option<GraphPosition>,
@@ -4678,7 +4678,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`ReadFlow`] answers.
+    /// The reply of [`ReadFlow`].
     ReadFlowReply {
         Page ("page") {
             edges ("edges"): Vec<Edge>,
@@ -4690,7 +4690,7 @@ wire_reply! {
 }
 wire_call!(ReadFlow -> ReadFlowReply, "ff_read_flow", read_only: true, weight: limit);
 impl ReadFlow {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(edges: bool, flow_id: FlowId, limit: i64) -> Self {
         Self { edges, flow_id, limit, after: None }
@@ -4715,7 +4715,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`ListFlows`] answers.
+    /// The reply of [`ListFlows`].
     ListFlowsReply {
         Page ("page") {
             items ("items"): Vec<Flow>,
@@ -4726,7 +4726,7 @@ wire_reply! {
 }
 wire_call!(ListFlows -> ListFlowsReply, "ff_list_flows", read_only: true, weight: limit);
 impl ListFlows {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(limit: i64) -> Self {
         Self { limit, after: None, kind: None, namespace: None, state: None }
@@ -4737,20 +4737,20 @@ wire_struct! {
     /// Submits children of a running execution, all or none; each shares its parent's budgets and deadline. A known id or key is answered again. `step` makes it a step: once it is done, a later call is answered its children.
     ///
     /// Calls `ff_spawn_children`.
-    /// Refused with `execution_not_found`.
-    /// Refused with `execution_not_active`.
-    /// Refused with `stale_lease`.
-    /// Refused with `lease_expired`.
-    /// Refused with `lease_revoked`.
-    /// Refused with `idempotency_conflict`.
-    /// Refused with `lane_disabled`.
-    /// Refused with `lane_full`.
-    /// Refused with `lane_unseen`.
-    /// Refused with `lane_depth_needed`.
-    /// Refused with `capability_invalid`.
-    /// Refused with `flow_full`.
-    /// Refused with `step_changed`.
-    /// Refused with `steps_full`.
+    /// Fails with `execution_not_found`.
+    /// Fails with `execution_not_active`.
+    /// Fails with `stale_lease`.
+    /// Fails with `lease_expired`.
+    /// Fails with `lease_revoked`.
+    /// Fails with `idempotency_conflict`.
+    /// Fails with `lane_disabled`.
+    /// Fails with `lane_full`.
+    /// Fails with `lane_unseen`.
+    /// Fails with `lane_depth_needed`.
+    /// Fails with `capability_invalid`.
+    /// Fails with `flow_full`.
+    /// Fails with `step_changed`.
+    /// Fails with `steps_full`.
     SpawnChildren {
         /// `new_children`: list of `new_child`, at most 64
         children ("children"): Vec<NewChild>,
@@ -4763,7 +4763,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`SpawnChildren`] answers.
+    /// The reply of [`SpawnChildren`].
     SpawnChildrenReply {
         Spawned ("spawned") {
             items ("items"): Vec<Submitted>,
@@ -4772,7 +4772,7 @@ wire_reply! {
 }
 wire_call!(SpawnChildren -> SpawnChildrenReply, "ff_spawn_children", read_only: false);
 impl SpawnChildren {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(children: Vec<NewChild>, execution_id: ExecutionId, fence: Fence) -> Self {
         Self { children, execution_id, fence, step: None }
@@ -4783,13 +4783,13 @@ wire_struct! {
     /// Sets the running attempt aside until every child has ended; the next claim continues it with their outcomes. When all have ended already the lease stays, unless `aside` says that the attempt lets go of it all the same. `step` makes it a step: once it is done, a later call is answered the same outcomes.
     ///
     /// Calls `ff_wait_children`.
-    /// Refused with `execution_not_found`.
-    /// Refused with `execution_not_active`.
-    /// Refused with `stale_lease`.
-    /// Refused with `lease_expired`.
-    /// Refused with `lease_revoked`.
-    /// Refused with `step_changed`.
-    /// Refused with `steps_full`.
+    /// Fails with `execution_not_found`.
+    /// Fails with `execution_not_active`.
+    /// Fails with `stale_lease`.
+    /// Fails with `lease_expired`.
+    /// Fails with `lease_revoked`.
+    /// Fails with `step_changed`.
+    /// Fails with `steps_full`.
     WaitChildren {
         /// `bool?`: true or false
         aside ("aside"): Option<bool>,
@@ -4804,7 +4804,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`WaitChildren`] answers.
+    /// The reply of [`WaitChildren`].
     WaitChildrenReply {
         Ended ("ended") {
             children ("children"): Vec<Child>,
@@ -4817,7 +4817,7 @@ wire_reply! {
 }
 wire_call!(WaitChildren -> WaitChildrenReply, "ff_wait_children", read_only: false);
 impl WaitChildren {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(execution_id: ExecutionId, fence: Fence, wait_id: SuspensionId) -> Self {
         Self { execution_id, fence, wait_id, aside: None, step: None }
@@ -4828,7 +4828,7 @@ wire_struct! {
     /// The children of an execution in the order they were spawned, a page at a time; `next` is the number to go on from.
     ///
     /// Calls `ff_read_children`.
-    /// Refused with `execution_not_found`.
+    /// Fails with `execution_not_found`.
     ReadChildren {
         /// `execution_id`: a UUID in lower case
         execution_id ("execution_id"): ExecutionId,
@@ -4839,7 +4839,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`ReadChildren`] answers.
+    /// The reply of [`ReadChildren`].
     ReadChildrenReply {
         Page ("page") {
             children ("children"): Vec<Child>,
@@ -4849,7 +4849,7 @@ wire_reply! {
 }
 wire_call!(ReadChildren -> ReadChildrenReply, "ff_read_children", read_only: true, weight: limit);
 impl ReadChildren {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(execution_id: ExecutionId, limit: i64) -> Self {
         Self { execution_id, limit, from: None }
@@ -4860,13 +4860,13 @@ wire_struct! {
     /// Stores the result of a step of the running attempt. A step that is known keeps its first result, which is answered; with `rerun` another input digest replaces it.
     ///
     /// Calls `ff_store_step`.
-    /// Refused with `execution_not_found`.
-    /// Refused with `execution_not_active`.
-    /// Refused with `stale_lease`.
-    /// Refused with `lease_expired`.
-    /// Refused with `lease_revoked`.
-    /// Refused with `step_changed`.
-    /// Refused with `steps_full`.
+    /// Fails with `execution_not_found`.
+    /// Fails with `execution_not_active`.
+    /// Fails with `stale_lease`.
+    /// Fails with `lease_expired`.
+    /// Fails with `lease_revoked`.
+    /// Fails with `step_changed`.
+    /// Fails with `steps_full`.
     StoreStep {
         /// `execution_id`: a UUID in lower case
         execution_id ("execution_id"): ExecutionId,
@@ -4889,7 +4889,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`StoreStep`] answers.
+    /// The reply of [`StoreStep`].
     StoreStepReply {
         Known ("known") {
             input_digest ("input_digest"): Option<String>,
@@ -4901,7 +4901,7 @@ wire_reply! {
 }
 wire_call!(StoreStep -> StoreStepReply, "ff_store_step", read_only: false);
 impl StoreStep {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(execution_id: ExecutionId, fence: Fence, name: String) -> Self {
         Self { execution_id, fence, name, input_digest: None, rerun: None, result: None, result_encoding: None, started_at: None, tries: None }
@@ -4912,13 +4912,13 @@ wire_struct! {
     /// Notes that a step of the running attempt failed, how often it was tried, and when it is tried again. A step that is done stays done.
     ///
     /// Calls `ff_note_step`.
-    /// Refused with `execution_not_found`.
-    /// Refused with `execution_not_active`.
-    /// Refused with `stale_lease`.
-    /// Refused with `lease_expired`.
-    /// Refused with `lease_revoked`.
-    /// Refused with `step_changed`.
-    /// Refused with `steps_full`.
+    /// Fails with `execution_not_found`.
+    /// Fails with `execution_not_active`.
+    /// Fails with `stale_lease`.
+    /// Fails with `lease_expired`.
+    /// Fails with `lease_revoked`.
+    /// Fails with `step_changed`.
+    /// Fails with `steps_full`.
     NoteStep {
         /// `category`: 1 to 128 bytes
         category ("category"): String,
@@ -4941,7 +4941,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`NoteStep`] answers.
+    /// The reply of [`NoteStep`].
     NoteStepReply {
         Known ("known"),
         Noted ("noted"),
@@ -4949,7 +4949,7 @@ wire_reply! {
 }
 wire_call!(NoteStep -> NoteStepReply, "ff_note_step", read_only: false);
 impl NoteStep {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(category: String, execution_id: ExecutionId, fence: Fence, name: String, reason: String, tries: i64) -> Self {
         Self { category, execution_id, fence, name, reason, tries, input_digest: None, retry_at: None, started_at: None }
@@ -4960,8 +4960,8 @@ wire_struct! {
     /// A step of an execution with its result. Of a wait that is done, what it came to: its signals or children from the `from`-th on.
     ///
     /// Calls `ff_get_step`.
-    /// Refused with `execution_not_found`.
-    /// Refused with `step_not_found`.
+    /// Fails with `execution_not_found`.
+    /// Fails with `step_not_found`.
     GetStep {
         /// `execution_id`: a UUID in lower case
         execution_id ("execution_id"): ExecutionId,
@@ -4972,7 +4972,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`GetStep`] answers.
+    /// The reply of [`GetStep`].
     GetStepReply {
         Found ("found") {
             result ("result"): Option<Bytes>,
@@ -4984,7 +4984,7 @@ wire_reply! {
 }
 wire_call!(GetStep -> GetStepReply, "ff_get_step", read_only: true);
 impl GetStep {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(execution_id: ExecutionId, name: String) -> Self {
         Self { execution_id, name, from: None }
@@ -4995,7 +4995,7 @@ wire_struct! {
     /// The steps of an execution, in the order in which they were first recorded, after the step of a number.
     ///
     /// Calls `ff_list_steps`.
-    /// Refused with `execution_not_found`.
+    /// Fails with `execution_not_found`.
     ListSteps {
         /// `count?`: 0 to 9007199254740991
         after ("after"): Option<i64>,
@@ -5006,7 +5006,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`ListSteps`] answers.
+    /// The reply of [`ListSteps`].
     ListStepsReply {
         Page ("page") {
             more ("more"): bool,
@@ -5016,7 +5016,7 @@ wire_reply! {
 }
 wire_call!(ListSteps -> ListStepsReply, "ff_list_steps", read_only: true, weight: limit);
 impl ListSteps {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(execution_id: ExecutionId, limit: i64) -> Self {
         Self { execution_id, limit, after: None }
@@ -5027,13 +5027,13 @@ wire_struct! {
     /// Sets the running attempt aside until a time; the next claim continues it. `step` names the sleep: its wake-up is stored by the first call, and a later one that comes after it keeps the lease.
     ///
     /// Calls `ff_sleep_execution`.
-    /// Refused with `execution_not_found`.
-    /// Refused with `execution_not_active`.
-    /// Refused with `stale_lease`.
-    /// Refused with `lease_expired`.
-    /// Refused with `lease_revoked`.
-    /// Refused with `step_changed`.
-    /// Refused with `steps_full`.
+    /// Fails with `execution_not_found`.
+    /// Fails with `execution_not_active`.
+    /// Fails with `stale_lease`.
+    /// Fails with `lease_expired`.
+    /// Fails with `lease_revoked`.
+    /// Fails with `step_changed`.
+    /// Fails with `steps_full`.
     SleepExecution {
         /// `continuation?`: at most 262144 bytes
         continuation ("continuation"): Option<Bytes>,
@@ -5052,7 +5052,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`SleepExecution`] answers.
+    /// The reply of [`SleepExecution`].
     SleepExecutionReply {
         Done ("done") {
             wake_at ("wake_at"): i64,
@@ -5065,7 +5065,7 @@ wire_reply! {
 }
 wire_call!(SleepExecution -> SleepExecutionReply, "ff_sleep_execution", read_only: false);
 impl SleepExecution {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(execution_id: ExecutionId, fence: Fence) -> Self {
         Self { execution_id, fence, continuation: None, continuation_encoding: None, step: None, wake_at: None, wake_in_ms: None }
@@ -5076,13 +5076,13 @@ wire_struct! {
     /// Submits a new execution with the submission of another one and copies of its finished steps: those before a named one, or all. A known id is answered again.
     ///
     /// Calls `ff_fork_execution`.
-    /// Refused with `execution_not_found`.
-    /// Refused with `step_not_found`.
-    /// Refused with `idempotency_conflict`.
-    /// Refused with `lane_disabled`.
-    /// Refused with `lane_full`.
-    /// Refused with `lane_unseen`.
-    /// Refused with `lane_depth_needed`.
+    /// Fails with `execution_not_found`.
+    /// Fails with `step_not_found`.
+    /// Fails with `idempotency_conflict`.
+    /// Fails with `lane_disabled`.
+    /// Fails with `lane_full`.
+    /// Fails with `lane_unseen`.
+    /// Fails with `lane_depth_needed`.
     ForkExecution {
         /// `actor`: 1 to 128 bytes
         actor ("actor"): String,
@@ -5111,7 +5111,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`ForkExecution`] answers.
+    /// The reply of [`ForkExecution`].
     ForkExecutionReply {
         Forked ("forked") {
             duplicate ("duplicate"): bool,
@@ -5122,7 +5122,7 @@ wire_reply! {
 }
 wire_call!(ForkExecution -> ForkExecutionReply, "ff_fork_execution", read_only: false);
 impl ForkExecution {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(actor: String, body_digest: String, execution_id: ExecutionId, fork_id: ExecutionId) -> Self {
         Self { actor, body_digest, execution_id, fork_id, budgets: None, from_step: None, input: None, input_encoding: None, lane: None, lane_depth: None, priority: None, tags: None }
@@ -5143,7 +5143,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`TakeWebhooks`] answers.
+    /// The reply of [`TakeWebhooks`].
     TakeWebhooksReply {
         Taken ("taken") {
             held ("held"): bool,
@@ -5178,7 +5178,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`NoteWebhook`] answers.
+    /// The reply of [`NoteWebhook`].
     NoteWebhookReply {
         Delivered ("delivered"),
         Failed ("failed"),
@@ -5191,7 +5191,7 @@ wire_reply! {
 }
 wire_call!(NoteWebhook -> NoteWebhookReply, "ff_note_webhook", read_only: false);
 impl NoteWebhook {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(delivery_id: Uuid, draw: i64, result: WebhookResult, tries: i64) -> Self {
         Self { delivery_id, draw, result, tries, error: None, retry_after_ms: None, status: None }
@@ -5202,8 +5202,8 @@ wire_struct! {
     /// How far the webhook of the last end of an execution or a flow is; none before the first end.
     ///
     /// Calls `ff_describe_webhook`.
-    /// Refused with `execution_not_found`.
-    /// Refused with `flow_not_found`.
+    /// Fails with `execution_not_found`.
+    /// Fails with `flow_not_found`.
     DescribeWebhook {
         /// `execution_id?`: a UUID in lower case
         execution_id ("execution_id"): Option<ExecutionId>,
@@ -5212,7 +5212,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`DescribeWebhook`] answers.
+    /// The reply of [`DescribeWebhook`].
     DescribeWebhookReply {
         Webhook ("webhook") {
             status ("status"): Option<WebhookStatus>,
@@ -5221,7 +5221,7 @@ wire_reply! {
 }
 wire_call!(DescribeWebhook -> DescribeWebhookReply, "ff_describe_webhook", read_only: true);
 impl Default for DescribeWebhook {
-    /// Nothing said.
+    /// All fields absent.
     fn default() -> Self {
         Self { execution_id: None, flow_id: None }
     }
@@ -5239,7 +5239,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`NoteKeys`] answers.
+    /// The reply of [`NoteKeys`].
     NoteKeysReply {
         Foreign ("foreign") {
             key_ids ("key_ids"): Vec<String>,
@@ -5251,7 +5251,7 @@ wire_reply! {
 }
 wire_call!(NoteKeys -> NoteKeysReply, "ff_note_keys", read_only: false);
 impl NoteKeys {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(key_ids: Vec<String>) -> Self {
         Self { key_ids, gone: None }
@@ -5272,14 +5272,14 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`RecordAction`] answers.
+    /// The reply of [`RecordAction`].
     RecordActionReply {
         Recorded ("recorded"),
     }
 }
 wire_call!(RecordAction -> RecordActionReply, "ff_record_action", read_only: false);
 impl RecordAction {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(action: RecordedAction, actor: String) -> Self {
         Self { action, actor, key_id: None }
@@ -5290,7 +5290,7 @@ wire_struct! {
     /// Lets the bearer of a token act: its roles, and where. Only the token's digest is kept.
     ///
     /// Calls `ff_grant_access`.
-    /// Refused with `idempotency_conflict`.
+    /// Fails with `idempotency_conflict`.
     GrantAccess {
         /// `uuid`: a UUID in lower case
         access_id ("access_id"): Uuid,
@@ -5313,7 +5313,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`GrantAccess`] answers.
+    /// The reply of [`GrantAccess`].
     GrantAccessReply {
         Granted ("granted") {
             access ("access"): Access,
@@ -5322,7 +5322,7 @@ wire_reply! {
 }
 wire_call!(GrantAccess -> GrantAccessReply, "ff_grant_access", read_only: false);
 impl GrantAccess {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(access_id: Uuid, actor: String, digest: String, name: String, roles: Vec<Role>) -> Self {
         Self { access_id, actor, digest, name, roles, capabilities: None, expires_at: None, lanes: None, namespaces: None }
@@ -5333,14 +5333,14 @@ wire_struct! {
     /// What the bearer of the token with this digest may do. A token that has expired is nobody's.
     ///
     /// Calls `ff_find_access`.
-    /// Refused with `access_not_found`.
+    /// Fails with `access_not_found`.
     FindAccess {
         /// `token_digest`: 64 to 64 bytes of `^%x+$`
         digest ("digest"): String,
     }
 }
 wire_reply! {
-    /// What [`FindAccess`] answers.
+    /// The reply of [`FindAccess`].
     FindAccessReply {
         Found ("found") {
             access ("access"): Access,
@@ -5361,7 +5361,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`ListAccess`] answers.
+    /// The reply of [`ListAccess`].
     ListAccessReply {
         Page ("page") {
             items ("items"): Vec<Access>,
@@ -5371,7 +5371,7 @@ wire_reply! {
 }
 wire_call!(ListAccess -> ListAccessReply, "ff_list_access", read_only: true);
 impl ListAccess {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(limit: i64) -> Self {
         Self { limit, after: None }
@@ -5382,7 +5382,7 @@ wire_struct! {
     /// The token's bearer may do nothing any more; servers that remember it are told.
     ///
     /// Calls `ff_revoke_access`.
-    /// Refused with `access_not_found`.
+    /// Fails with `access_not_found`.
     RevokeAccess {
         /// `uuid`: a UUID in lower case
         access_id ("access_id"): Uuid,
@@ -5391,7 +5391,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`RevokeAccess`] answers.
+    /// The reply of [`RevokeAccess`].
     RevokeAccessReply {
         Revoked ("revoked") {
             access ("access"): Access,
@@ -5414,7 +5414,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`SetCapacity`] answers.
+    /// The reply of [`SetCapacity`].
     SetCapacityReply {
         Newer ("newer") {
             version ("version"): i64,
@@ -5426,7 +5426,7 @@ wire_reply! {
 }
 wire_call!(SetCapacity -> SetCapacityReply, "ff_set_capacity", read_only: false);
 impl SetCapacity {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(set: String, version: i64) -> Self {
         Self { set, version, limit: None }
@@ -5437,7 +5437,7 @@ wire_struct! {
     /// Enters holders into a holder set, in order, as far as there is room, each until its deadline; who is in it already stays. `counted` enters executions that run already, room or not.
     ///
     /// Calls `ff_admit_holders`.
-    /// Refused with `capacity_unknown`.
+    /// Fails with `capacity_unknown`.
     AdmitHolders {
         /// `bool?`: true or false
         counted ("counted"): Option<bool>,
@@ -5448,7 +5448,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`AdmitHolders`] answers.
+    /// The reply of [`AdmitHolders`].
     AdmitHoldersReply {
         Admitted ("admitted") {
             held ("held"): i64,
@@ -5459,7 +5459,7 @@ wire_reply! {
 }
 wire_call!(AdmitHolders -> AdmitHoldersReply, "ff_admit_holders", read_only: false);
 impl AdmitHolders {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(holders: Vec<Candidate>, set: String) -> Self {
         Self { holders, set, counted: None }
@@ -5478,7 +5478,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`ConfirmHolders`] answers.
+    /// The reply of [`ConfirmHolders`].
     ConfirmHoldersReply {
         Confirmed ("confirmed") {
             count ("count"): i64,
@@ -5499,7 +5499,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`ReleaseHolders`] answers.
+    /// The reply of [`ReleaseHolders`].
     ReleaseHoldersReply {
         Released ("released") {
             count ("count"): i64,
@@ -5523,7 +5523,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`ListHolders`] answers.
+    /// The reply of [`ListHolders`].
     ListHoldersReply {
         Holders ("holders") {
             capacity ("capacity"): Option<i64>,
@@ -5548,7 +5548,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`CheckHolders`] answers.
+    /// The reply of [`CheckHolders`].
     CheckHoldersReply {
         Checked ("checked") {
             items ("items"): Vec<HeldSlot>,
@@ -5561,7 +5561,7 @@ wire_struct! {
     /// The running executions of a lane as holders of its holder set, a page at a time. Those that started before the lane was limited are made holders with `note`, and counted without.
     ///
     /// Calls `ff_adopt_holders`.
-    /// Refused with `try_again`.
+    /// Fails with `try_again`.
     AdoptHolders {
         /// `queue_position?`
         after ("after"): Option<QueuePosition>,
@@ -5576,7 +5576,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`AdoptHolders`] answers.
+    /// The reply of [`AdoptHolders`].
     AdoptHoldersReply {
         Adopted ("adopted") {
             holders ("holders"): Vec<Holder>,
@@ -5587,7 +5587,7 @@ wire_reply! {
 }
 wire_call!(AdoptHolders -> AdoptHoldersReply, "ff_adopt_holders", read_only: false);
 impl AdoptHolders {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(lane: String, limit: i64, namespace: String, note: bool) -> Self {
         Self { lane, limit, namespace, note, after: None }
@@ -5598,8 +5598,8 @@ wire_struct! {
     /// Creates a quota, or with the version it has now replaces its definition; the same definition again changes nothing. Running work is never stopped by a lower limit.
     ///
     /// Calls `ff_put_quota`.
-    /// Refused with `quota_not_found`.
-    /// Refused with `quota_version_conflict`.
+    /// Fails with `quota_not_found`.
+    /// Fails with `quota_version_conflict`.
     PutQuota {
         /// `actor?`: 1 to 128 bytes
         actor ("actor"): Option<String>,
@@ -5610,7 +5610,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`PutQuota`] answers.
+    /// The reply of [`PutQuota`].
     PutQuotaReply {
         Created ("created") {
             entry ("entry"): QuotaEntry,
@@ -5625,7 +5625,7 @@ wire_reply! {
 }
 wire_call!(PutQuota -> PutQuotaReply, "ff_put_quota", read_only: false);
 impl PutQuota {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(quota: Quota) -> Self {
         Self { quota, actor: None, version: None }
@@ -5636,7 +5636,7 @@ wire_struct! {
     /// A quota and, of the key asked for, how far each of its parts is used, who holds it and who waits.
     ///
     /// Calls `ff_get_quota`.
-    /// Refused with `quota_not_found`.
+    /// Fails with `quota_not_found`.
     GetQuota {
         /// `quota_key?`: 1 to 256 bytes
         key ("key"): Option<String>,
@@ -5645,7 +5645,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`GetQuota`] answers.
+    /// The reply of [`GetQuota`].
     GetQuotaReply {
         Quota ("quota") {
             entry ("entry"): QuotaEntry,
@@ -5656,7 +5656,7 @@ wire_reply! {
 }
 wire_call!(GetQuota -> GetQuotaReply, "ff_get_quota", read_only: true);
 impl GetQuota {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(quota_id: QuotaPolicyId) -> Self {
         Self { quota_id, key: None }
@@ -5677,7 +5677,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`ListQuotas`] answers.
+    /// The reply of [`ListQuotas`].
     ListQuotasReply {
         Page ("page") {
             items ("items"): Vec<QuotaEntry>,
@@ -5688,7 +5688,7 @@ wire_reply! {
 }
 wire_call!(ListQuotas -> ListQuotasReply, "ff_list_quotas", read_only: true);
 impl ListQuotas {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(limit: i64) -> Self {
         Self { limit, after: None, namespace: None }
@@ -5699,7 +5699,7 @@ wire_struct! {
     /// The keys of a quota that are in use, in the order of their first use, with the holder set of each; `next` says where to go on.
     ///
     /// Calls `ff_list_quota_keys`.
-    /// Refused with `quota_not_found`.
+    /// Fails with `quota_not_found`.
     ListQuotaKeys {
         /// `count`: 0 to 9007199254740991
         after ("after"): i64,
@@ -5710,7 +5710,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`ListQuotaKeys`] answers.
+    /// The reply of [`ListQuotaKeys`].
     ListQuotaKeysReply {
         Page ("page") {
             items ("items"): Vec<QuotaKeyUse>,
@@ -5724,7 +5724,7 @@ wire_struct! {
     /// Deletes a quota: nothing that names it is admitted any more. Who waits for it is called and refused; who runs goes on.
     ///
     /// Calls `ff_delete_quota`.
-    /// Refused with `quota_not_found`.
+    /// Fails with `quota_not_found`.
     DeleteQuota {
         /// `actor?`: 1 to 128 bytes
         actor ("actor"): Option<String>,
@@ -5733,14 +5733,14 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`DeleteQuota`] answers.
+    /// The reply of [`DeleteQuota`].
     DeleteQuotaReply {
         Deleted ("deleted"),
     }
 }
 wire_call!(DeleteQuota -> DeleteQuotaReply, "ff_delete_quota", read_only: false);
 impl DeleteQuota {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(quota_id: QuotaPolicyId) -> Self {
         Self { quota_id, actor: None }
@@ -5751,7 +5751,7 @@ wire_struct! {
     /// Asks a quota for executions, in order, each under its key: every part passes or nothing is taken. Nobody takes the room of those who were called or stand in line before it. Who is refused waits for its turn; who is in stays.
     ///
     /// Calls `ff_admit_quota`.
-    /// Refused with `quota_not_found`.
+    /// Fails with `quota_not_found`.
     AdmitQuota {
         /// `quota_candidates`: list of `quota_candidate`, at most 64
         candidates ("candidates"): Vec<QuotaCandidate>,
@@ -5760,7 +5760,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`AdmitQuota`] answers.
+    /// The reply of [`AdmitQuota`].
     AdmitQuotaReply {
         Answered ("answered") {
             items ("items"): Vec<QuotaAnswer>,
@@ -5781,7 +5781,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`ReturnQuota`] answers.
+    /// The reply of [`ReturnQuota`].
     ReturnQuotaReply {
         Returned ("returned") {
             count ("count"): i64,
@@ -5802,7 +5802,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`GiveUpCalled`] answers.
+    /// The reply of [`GiveUpCalled`].
     GiveUpCalledReply {
         GivenUp ("given_up") {
             count ("count"): i64,
@@ -5815,7 +5815,7 @@ wire_struct! {
     /// Says what an admitted execution really weighed. It may be more than the limit: later admissions wait for it. `gone`: the window has passed it, or it weighs nothing here.
     ///
     /// Calls `ff_settle_quota`.
-    /// Refused with `quota_not_found`.
+    /// Fails with `quota_not_found`.
     SettleQuota {
         /// `execution_id`: a UUID in lower case
         execution_id ("execution_id"): ExecutionId,
@@ -5830,7 +5830,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`SettleQuota`] answers.
+    /// The reply of [`SettleQuota`].
     SettleQuotaReply {
         Gone ("gone"),
         Settled ("settled") {
@@ -5845,7 +5845,7 @@ wire_struct! {
     /// Nothing starts under this key of a quota until a time: a provider said so. A later time wins over an earlier one; one that has passed changes nothing, and 0 ends the throttle.
     ///
     /// Calls `ff_throttle_quota`.
-    /// Refused with `quota_not_found`.
+    /// Fails with `quota_not_found`.
     ThrottleQuota {
         /// `actor?`: 1 to 128 bytes
         actor ("actor"): Option<String>,
@@ -5858,7 +5858,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`ThrottleQuota`] answers.
+    /// The reply of [`ThrottleQuota`].
     ThrottleQuotaReply {
         Cleared ("cleared"),
         Throttled ("throttled") {
@@ -5868,7 +5868,7 @@ wire_reply! {
 }
 wire_call!(ThrottleQuota -> ThrottleQuotaReply, "ff_throttle_quota", read_only: false);
 impl ThrottleQuota {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(key: String, quota_id: QuotaPolicyId, until: i64) -> Self {
         Self { key, quota_id, until, actor: None }
@@ -5879,7 +5879,7 @@ wire_struct! {
     /// Who waits under a key of a quota, the next to be called first, and how many do; those that can never pass come last. An execution that ended meanwhile is in line until it is called.
     ///
     /// Calls `ff_list_quota_waiters`.
-    /// Refused with `quota_not_found`.
+    /// Fails with `quota_not_found`.
     ListQuotaWaiters {
         /// `awaits_position?`
         after ("after"): Option<AwaitsPosition>,
@@ -5892,7 +5892,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`ListQuotaWaiters`] answers.
+    /// The reply of [`ListQuotaWaiters`].
     ListQuotaWaitersReply {
         Waiting ("waiting") {
             count ("count"): i64,
@@ -5903,7 +5903,7 @@ wire_reply! {
 }
 wire_call!(ListQuotaWaiters -> ListQuotaWaitersReply, "ff_list_quota_waiters", read_only: true);
 impl ListQuotaWaiters {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(key: String, limit: i64, quota_id: QuotaPolicyId) -> Self {
         Self { key, limit, quota_id, after: None }
@@ -5922,7 +5922,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`QuotaStats`] answers.
+    /// The reply of [`QuotaStats`].
     QuotaStatsReply {
         Stats ("stats") {
             items ("items"): Vec<QuotaStanding>,
@@ -5936,9 +5936,9 @@ wire_struct! {
     /// Creates a budget, below another one when it names a parent; the same again is a duplicate. A calendar's first reset is supplied, an interval starts now.
     ///
     /// Calls `ff_create_budget`.
-    /// Refused with `budget_not_found`.
-    /// Refused with `budget_in_use`.
-    /// Refused with `idempotency_conflict`.
+    /// Fails with `budget_not_found`.
+    /// Fails with `budget_in_use`.
+    /// Fails with `idempotency_conflict`.
     CreateBudget {
         /// `actor`: 1 to 128 bytes
         actor ("actor"): String,
@@ -5947,7 +5947,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`CreateBudget`] answers.
+    /// The reply of [`CreateBudget`].
     CreateBudgetReply {
         Created ("created") {
             budget ("budget"): Budget,
@@ -5961,8 +5961,8 @@ wire_struct! {
     /// Changes the limits of the dimensions named, each to exactly what is given, and what happens at a breach; what is not named stays. Says so when there may be room again.
     ///
     /// Calls `ff_change_budget`.
-    /// Refused with `budget_not_found`.
-    /// Refused with `budget_version_conflict`.
+    /// Fails with `budget_not_found`.
+    /// Fails with `budget_version_conflict`.
     ChangeBudget {
         /// `actor`: 1 to 128 bytes
         actor ("actor"): String,
@@ -5979,7 +5979,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`ChangeBudget`] answers.
+    /// The reply of [`ChangeBudget`].
     ChangeBudgetReply {
         Changed ("changed") {
             budget ("budget"): Budget,
@@ -5989,7 +5989,7 @@ wire_reply! {
 }
 wire_call!(ChangeBudget -> ChangeBudgetReply, "ff_change_budget", read_only: false);
 impl ChangeBudget {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(actor: String, budget_id: BudgetId, limits: Vec<DimensionLimit>) -> Self {
         Self { actor, budget_id, limits, on_hard: None, on_soft: None, version: None }
@@ -6000,14 +6000,14 @@ wire_struct! {
     /// A budget with its limits, what is used and held, and what operators did to it; how many hold something against it, how many budgets are right below it.
     ///
     /// Calls `ff_get_budget`.
-    /// Refused with `budget_not_found`.
+    /// Fails with `budget_not_found`.
     GetBudget {
         /// `budget_id`: a UUID in lower case
         budget_id ("budget_id"): BudgetId,
     }
 }
 wire_reply! {
-    /// What [`GetBudget`] answers.
+    /// The reply of [`GetBudget`].
     GetBudgetReply {
         Found ("found") {
             budget ("budget"): Budget,
@@ -6035,7 +6035,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`ListBudgets`] answers.
+    /// The reply of [`ListBudgets`].
     ListBudgetsReply {
         Page ("page") {
             items ("items"): Vec<Budget>,
@@ -6046,7 +6046,7 @@ wire_reply! {
 }
 wire_call!(ListBudgets -> ListBudgetsReply, "ff_list_budgets", read_only: true);
 impl ListBudgets {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(limit: i64) -> Self {
         Self { limit, after: None, namespace: None, scope: None }
@@ -6063,7 +6063,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`BudgetStats`] answers.
+    /// The reply of [`BudgetStats`].
     BudgetStatsReply {
         Stats ("stats") {
             budgets ("budgets"): i64,
@@ -6077,8 +6077,8 @@ wire_struct! {
     /// Removes a budget that has no children and against which nothing is held. Work that names it is not admitted from then on.
     ///
     /// Calls `ff_delete_budget`.
-    /// Refused with `budget_not_found`.
-    /// Refused with `budget_in_use`.
+    /// Fails with `budget_not_found`.
+    /// Fails with `budget_in_use`.
     DeleteBudget {
         /// `actor`: 1 to 128 bytes
         actor ("actor"): String,
@@ -6087,7 +6087,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`DeleteBudget`] answers.
+    /// The reply of [`DeleteBudget`].
     DeleteBudgetReply {
         Deleted ("deleted"),
     }
@@ -6098,7 +6098,7 @@ wire_struct! {
     /// An operator starts a new period now: nothing is used in it. What is held stays held; when the period ends by itself does not change. The same request again changes nothing.
     ///
     /// Calls `ff_reset_budget`.
-    /// Refused with `budget_not_found`.
+    /// Fails with `budget_not_found`.
     ResetBudget {
         /// `actor`: 1 to 128 bytes
         actor ("actor"): String,
@@ -6109,7 +6109,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`ResetBudget`] answers.
+    /// The reply of [`ResetBudget`].
     ResetBudgetReply {
         Reset ("reset") {
             budget ("budget"): Budget,
@@ -6118,7 +6118,7 @@ wire_reply! {
 }
 wire_call!(ResetBudget -> ResetBudgetReply, "ff_reset_budget", read_only: false);
 impl ResetBudget {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(actor: String, budget_id: BudgetId) -> Self {
         Self { actor, budget_id, request_id: None }
@@ -6129,7 +6129,7 @@ wire_struct! {
     /// An operator lets work start past the soft limits until the period ends.
     ///
     /// Calls `ff_approve_budget`.
-    /// Refused with `budget_not_found`.
+    /// Fails with `budget_not_found`.
     ApproveBudget {
         /// `actor`: 1 to 128 bytes
         actor ("actor"): String,
@@ -6138,7 +6138,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`ApproveBudget`] answers.
+    /// The reply of [`ApproveBudget`].
     ApproveBudgetReply {
         Approved ("approved") {
             budget ("budget"): Budget,
@@ -6151,7 +6151,7 @@ wire_struct! {
     /// An operator changes what is used in a dimension, here and in every budget above; kept with actor and reason. It may pass a limit: it says what was spent. The same request again changes nothing.
     ///
     /// Calls `ff_correct_budget`.
-    /// Refused with `budget_not_found`.
+    /// Fails with `budget_not_found`.
     CorrectBudget {
         /// `actor`: 1 to 128 bytes
         actor ("actor"): String,
@@ -6168,7 +6168,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`CorrectBudget`] answers.
+    /// The reply of [`CorrectBudget`].
     CorrectBudgetReply {
         Corrected ("corrected") {
             budget ("budget"): Budget,
@@ -6177,7 +6177,7 @@ wire_reply! {
 }
 wire_call!(CorrectBudget -> CorrectBudgetReply, "ff_correct_budget", read_only: false);
 impl CorrectBudget {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(actor: String, budget_id: BudgetId, delta: i64, dimension: String, reason: String) -> Self {
         Self { actor, budget_id, delta, dimension, reason, request_id: None }
@@ -6188,7 +6188,7 @@ wire_struct! {
     /// Holds the estimates of executions about to start, in order, as far as every limit up the tree allows; without an estimate something must be left in every hard dimension. A holder that was admitted is admitted again.
     ///
     /// Calls `ff_admit_budget`.
-    /// Refused with `budget_not_found`.
+    /// Fails with `budget_not_found`.
     AdmitBudget {
         /// `budget_id`: a UUID in lower case
         budget_id ("budget_id"): BudgetId,
@@ -6197,7 +6197,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`AdmitBudget`] answers.
+    /// The reply of [`AdmitBudget`].
     AdmitBudgetReply {
         Answered ("answered") {
             items ("items"): Vec<BudgetVerdict>,
@@ -6218,7 +6218,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`ReleaseBudget`] answers.
+    /// The reply of [`ReleaseBudget`].
     ReleaseBudgetReply {
         Released ("released") {
             count ("count"): i64,
@@ -6231,8 +6231,8 @@ wire_struct! {
     /// Holds amounts against a budget and all above it, for a time or for as long as a holder holds; the same reservation again is the same. A limit in the way is an answer, and nothing is held.
     ///
     /// Calls `ff_reserve_budget`.
-    /// Refused with `budget_not_found`.
-    /// Refused with `idempotency_conflict`.
+    /// Fails with `budget_not_found`.
+    /// Fails with `idempotency_conflict`.
     ReserveBudget {
         /// `budget_id`: a UUID in lower case
         budget_id ("budget_id"): BudgetId,
@@ -6247,7 +6247,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`ReserveBudget`] answers.
+    /// The reply of [`ReserveBudget`].
     ReserveBudgetReply {
         HardBreach ("hard_breach") {
             budget_id ("budget_id"): BudgetId,
@@ -6264,7 +6264,7 @@ wire_reply! {
 }
 wire_call!(ReserveBudget -> ReserveBudgetReply, "ff_reserve_budget", read_only: false);
 impl ReserveBudget {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(budget_id: BudgetId, dimensions: BTreeMap<String, i64>, reservation_id: Uuid) -> Self {
         Self { budget_id, dimensions, reservation_id, holder: None, ttl_ms: None }
@@ -6275,8 +6275,8 @@ wire_struct! {
     /// Turns a reservation into what was really used; the difference returns. What would pass a limit is not accepted, and the reservation stays.
     ///
     /// Calls `ff_settle_reservation`.
-    /// Refused with `budget_not_found`.
-    /// Refused with `reservation_not_found`.
+    /// Fails with `budget_not_found`.
+    /// Fails with `reservation_not_found`.
     SettleReservation {
         /// `budget_id`: a UUID in lower case
         budget_id ("budget_id"): BudgetId,
@@ -6287,7 +6287,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`SettleReservation`] answers.
+    /// The reply of [`SettleReservation`].
     SettleReservationReply {
         AlreadyApplied ("already_applied"),
         HardBreach ("hard_breach") {
@@ -6313,8 +6313,8 @@ wire_struct! {
     /// Gives a reservation back unused.
     ///
     /// Calls `ff_release_reservation`.
-    /// Refused with `budget_not_found`.
-    /// Refused with `reservation_not_found`.
+    /// Fails with `budget_not_found`.
+    /// Fails with `reservation_not_found`.
     ReleaseReservation {
         /// `budget_id`: a UUID in lower case
         budget_id ("budget_id"): BudgetId,
@@ -6323,7 +6323,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`ReleaseReservation`] answers.
+    /// The reply of [`ReleaseReservation`].
     ReleaseReservationReply {
         Released ("released"),
     }
@@ -6334,8 +6334,8 @@ wire_struct! {
     /// Counts a report once, here and in every budget above: first out of what its reporter holds, then out of what is free. One with a reservation takes it out of that alone and gives the rest of it back. `same` says that the report known by this key came from the same execution and sequence. A report that would pass a limit is not accepted, and may be made again.
     ///
     /// Calls `ff_apply_usage`.
-    /// Refused with `budget_not_found`.
-    /// Refused with `reservation_not_found`.
+    /// Fails with `budget_not_found`.
+    /// Fails with `reservation_not_found`.
     ApplyUsage {
         /// `budget_id`: a UUID in lower case
         budget_id ("budget_id"): BudgetId,
@@ -6344,7 +6344,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`ApplyUsage`] answers.
+    /// The reply of [`ApplyUsage`].
     ApplyUsageReply {
         AlreadyApplied ("already_applied") {
             same ("same"): bool,
@@ -6372,7 +6372,7 @@ wire_struct! {
     /// Says when the period of a budget that resets by the calendar ends; only one that waits for it takes it.
     ///
     /// Calls `ff_set_next_reset`.
-    /// Refused with `budget_not_found`.
+    /// Fails with `budget_not_found`.
     SetNextReset {
         /// `budget_id`: a UUID in lower case
         budget_id ("budget_id"): BudgetId,
@@ -6383,7 +6383,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`SetNextReset`] answers.
+    /// The reply of [`SetNextReset`].
     SetNextResetReply {
         Set ("set"),
         Unchanged ("unchanged"),
@@ -6403,7 +6403,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`ClearedBudgets`] answers.
+    /// The reply of [`ClearedBudgets`].
     ClearedBudgetsReply {
         Cleared ("cleared") {
             items ("items"): Vec<ClearedBudget>,
@@ -6413,7 +6413,7 @@ wire_reply! {
 }
 wire_call!(ClearedBudgets -> ClearedBudgetsReply, "ff_cleared_budgets", read_only: true);
 impl ClearedBudgets {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(limit: i64) -> Self {
         Self { limit, offset: None }
@@ -6434,7 +6434,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`AcknowledgeCleared`] answers.
+    /// The reply of [`AcknowledgeCleared`].
     AcknowledgeClearedReply {
         Acknowledged ("acknowledged") {
             stays ("stays"): bool,
@@ -6447,13 +6447,13 @@ wire_struct! {
     /// A worker says what its attempt used; the report waits for its budget's answer. Without a key it is known by its execution, attempt and sequence; one that waits already under the same key is the same. With a reservation it says what of that was used, and the rest is given back.
     ///
     /// Calls `ff_note_usage`.
-    /// Refused with `execution_not_found`.
-    /// Refused with `execution_not_active`.
-    /// Refused with `stale_lease`.
-    /// Refused with `lease_expired`.
-    /// Refused with `lease_revoked`.
-    /// Refused with `hard_breach`.
-    /// Refused with `usage_pending`.
+    /// Fails with `execution_not_found`.
+    /// Fails with `execution_not_active`.
+    /// Fails with `stale_lease`.
+    /// Fails with `lease_expired`.
+    /// Fails with `lease_revoked`.
+    /// Fails with `hard_breach`.
+    /// Fails with `usage_pending`.
     NoteUsage {
         /// `budget_id`: a UUID in lower case
         budget_id ("budget_id"): BudgetId,
@@ -6470,7 +6470,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`NoteUsage`] answers.
+    /// The reply of [`NoteUsage`].
     NoteUsageReply {
         Noted ("noted") {
             report ("report"): PendingUsage,
@@ -6479,7 +6479,7 @@ wire_reply! {
 }
 wire_call!(NoteUsage -> NoteUsageReply, "ff_note_usage", read_only: false);
 impl NoteUsage {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(budget_id: BudgetId, dimensions: BTreeMap<String, i64>, execution_id: ExecutionId, fence: Fence) -> Self {
         Self { budget_id, dimensions, execution_id, fence, dedup_key: None, reservation_id: None }
@@ -6490,7 +6490,7 @@ wire_struct! {
     /// Notes what a budget answered to a report: the ledger follows, and a hard breach does to the running attempt what the budget says. `counted` says that a report known to the budget is this very one.
     ///
     /// Calls `ff_settle_usage`.
-    /// Refused with `execution_not_found`.
+    /// Fails with `execution_not_found`.
     SettleUsage {
         /// `usage_breach?`
         breach ("breach"): Option<UsageBreach>,
@@ -6505,7 +6505,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`SettleUsage`] answers.
+    /// The reply of [`SettleUsage`].
     SettleUsageReply {
         Already ("already") {
             state ("state"): PublicState,
@@ -6518,7 +6518,7 @@ wire_reply! {
 }
 wire_call!(SettleUsage -> SettleUsageReply, "ff_settle_usage", read_only: false);
 impl SettleUsage {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(execution_id: ExecutionId, outcome: UsageOutcome, sequence: i64) -> Self {
         Self { execution_id, outcome, sequence, breach: None, counted: None }
@@ -6529,14 +6529,14 @@ wire_struct! {
     /// What an execution used, by attempt, budget and dimension, and its reports that wait for their budget's answer.
     ///
     /// Calls `ff_read_usage`.
-    /// Refused with `execution_not_found`.
+    /// Fails with `execution_not_found`.
     ReadUsage {
         /// `execution_id`: a UUID in lower case
         execution_id ("execution_id"): ExecutionId,
     }
 }
 wire_reply! {
-    /// What [`ReadUsage`] answers.
+    /// The reply of [`ReadUsage`].
     ReadUsageReply {
         Usage ("usage") {
             ledger ("ledger"): Vec<LedgerLine>,
@@ -6550,11 +6550,11 @@ wire_struct! {
     /// A running execution is about to reserve from a budget: from now on the end of its lease gives back what it holds there.
     ///
     /// Calls `ff_hold_budget`.
-    /// Refused with `execution_not_found`.
-    /// Refused with `execution_not_active`.
-    /// Refused with `stale_lease`.
-    /// Refused with `lease_expired`.
-    /// Refused with `lease_revoked`.
+    /// Fails with `execution_not_found`.
+    /// Fails with `execution_not_active`.
+    /// Fails with `stale_lease`.
+    /// Fails with `lease_expired`.
+    /// Fails with `lease_revoked`.
     HoldBudget {
         /// `budget_id`: a UUID in lower case
         budget_id ("budget_id"): BudgetId,
@@ -6565,7 +6565,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`HoldBudget`] answers.
+    /// The reply of [`HoldBudget`].
     HoldBudgetReply {
         Held ("held") {
             holder_id ("holder_id"): Uuid,
@@ -6578,11 +6578,11 @@ wire_struct! {
     /// Under which id a quota has let a running execution in, and what time it is. `free`: nothing holds it there.
     ///
     /// Calls `ff_quota_holder`.
-    /// Refused with `execution_not_found`.
-    /// Refused with `execution_not_active`.
-    /// Refused with `stale_lease`.
-    /// Refused with `lease_expired`.
-    /// Refused with `lease_revoked`.
+    /// Fails with `execution_not_found`.
+    /// Fails with `execution_not_active`.
+    /// Fails with `stale_lease`.
+    /// Fails with `lease_expired`.
+    /// Fails with `lease_revoked`.
     QuotaHolder {
         /// `execution_id`: a UUID in lower case
         execution_id ("execution_id"): ExecutionId,
@@ -6595,7 +6595,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`QuotaHolder`] answers.
+    /// The reply of [`QuotaHolder`].
     QuotaHolderReply {
         Free ("free") {
             now ("now"): i64,
@@ -6624,7 +6624,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`WaitingForBudgets`] answers.
+    /// The reply of [`WaitingForBudgets`].
     WaitingForBudgetsReply {
         Waiting ("waiting") {
             items ("items"): Vec<AwaitedBudget>,
@@ -6634,7 +6634,7 @@ wire_reply! {
 }
 wire_call!(WaitingForBudgets -> WaitingForBudgetsReply, "ff_waiting_for_budgets", read_only: true);
 impl WaitingForBudgets {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(lane: String, limit: i64, namespace: String) -> Self {
         Self { lane, limit, namespace, after: None }
@@ -6645,7 +6645,7 @@ wire_struct! {
     /// A budget had room again: executions that wait for it, refused or parked before that, are eligible again at the place of their original score, the first in line first; a page at a time, and no more than `most`. With `free`, whoever does not fit into what is left below the hard limits is passed over; `left` is what the others leave of it.
     ///
     /// Calls `ff_unblock_budget`.
-    /// Refused with `try_again`.
+    /// Fails with `try_again`.
     UnblockBudget {
         /// `awaits_position?`
         after ("after"): Option<AwaitsPosition>,
@@ -6662,7 +6662,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`UnblockBudget`] answers.
+    /// The reply of [`UnblockBudget`].
     UnblockBudgetReply {
         Unblocked ("unblocked") {
             count ("count"): i64,
@@ -6674,7 +6674,7 @@ wire_reply! {
 }
 wire_call!(UnblockBudget -> UnblockBudgetReply, "ff_unblock_budget", read_only: false);
 impl UnblockBudget {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(budget_id: BudgetId, limit: i64, rooms: i64) -> Self {
         Self { budget_id, limit, rooms, after: None, free: None, most: None }
@@ -6695,7 +6695,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`AwaitingBudget`] answers.
+    /// The reply of [`AwaitingBudget`].
     AwaitingBudgetReply {
         Waiting ("waiting") {
             count ("count"): i64,
@@ -6706,7 +6706,7 @@ wire_reply! {
 }
 wire_call!(AwaitingBudget -> AwaitingBudgetReply, "ff_awaiting_budget", read_only: true);
 impl AwaitingBudget {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(budget_id: BudgetId, limit: i64) -> Self {
         Self { budget_id, limit, after: None }
@@ -6725,7 +6725,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`MissingQuotas`] answers.
+    /// The reply of [`MissingQuotas`].
     MissingQuotasReply {
         Missing ("missing") {
             next ("next"): Option<AwaitsPosition>,
@@ -6735,7 +6735,7 @@ wire_reply! {
 }
 wire_call!(MissingQuotas -> MissingQuotasReply, "ff_missing_quotas", read_only: true);
 impl MissingQuotas {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(limit: i64) -> Self {
         Self { limit, after: None }
@@ -6746,7 +6746,7 @@ wire_struct! {
     /// A quota that was not there is: executions that were refused because of that are eligible again; a page at a time.
     ///
     /// Calls `ff_unblock_quota`.
-    /// Refused with `try_again`.
+    /// Fails with `try_again`.
     UnblockQuota {
         /// `awaits_position?`
         after ("after"): Option<AwaitsPosition>,
@@ -6757,7 +6757,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`UnblockQuota`] answers.
+    /// The reply of [`UnblockQuota`].
     UnblockQuotaReply {
         Unblocked ("unblocked") {
             count ("count"): i64,
@@ -6767,7 +6767,7 @@ wire_reply! {
 }
 wire_call!(UnblockQuota -> UnblockQuotaReply, "ff_unblock_quota", read_only: false);
 impl UnblockQuota {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(limit: i64, quota_id: QuotaPolicyId) -> Self {
         Self { limit, quota_id, after: None }
@@ -6778,7 +6778,7 @@ wire_struct! {
     /// Says that a budget applies to everything in a scope, or with `gone` that it does no longer.
     ///
     /// Calls `ff_note_scope`.
-    /// Refused with `budget_in_use`.
+    /// Fails with `budget_in_use`.
     NoteScope {
         /// `budget_id`: a UUID in lower case
         budget_id ("budget_id"): BudgetId,
@@ -6789,7 +6789,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`NoteScope`] answers.
+    /// The reply of [`NoteScope`].
     NoteScopeReply {
         Noted ("noted") {
             budget_ids ("budget_ids"): Vec<BudgetId>,
@@ -6798,7 +6798,7 @@ wire_reply! {
 }
 wire_call!(NoteScope -> NoteScopeReply, "ff_note_scope", read_only: false);
 impl NoteScope {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(budget_id: BudgetId, scope: String) -> Self {
         Self { budget_id, scope, gone: None }
@@ -6815,7 +6815,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`BudgetsOfScopes`] answers.
+    /// The reply of [`BudgetsOfScopes`].
     BudgetsOfScopesReply {
         Scopes ("scopes") {
             items ("items"): Vec<ScopeBudgets>,
@@ -6864,7 +6864,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`DefineLane`] answers.
+    /// The reply of [`DefineLane`].
     DefineLaneReply {
         Defined ("defined") {
             changed ("changed"): bool,
@@ -6874,7 +6874,7 @@ wire_reply! {
 }
 wire_call!(DefineLane -> DefineLaneReply, "ff_define_lane", read_only: false);
 impl DefineLane {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(actor: String, lane: String, namespace: String) -> Self {
         Self { actor, lane, namespace, attempt_timeout_ms: None, clear_max_active: None, clear_max_depth: None, fairness: None, fairness_weights: None, lease_ttl_ms: None, max_active: None, max_depth: None, priority_weight: None, retention_ms: None, retry: None, state: None, weight: None }
@@ -6885,7 +6885,7 @@ wire_struct! {
     /// A lane's definition as the fleet or a partition has it.
     ///
     /// Calls `ff_get_lane`.
-    /// Refused with `lane_not_found`.
+    /// Fails with `lane_not_found`.
     GetLane {
         /// `lane`: 1 to 64 bytes of `^[%w%._%-]+$`
         lane ("lane"): String,
@@ -6894,7 +6894,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`GetLane`] answers.
+    /// The reply of [`GetLane`].
     GetLaneReply {
         Lane ("lane") {
             entry ("entry"): LaneEntry,
@@ -6915,7 +6915,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`ListLanes`] answers.
+    /// The reply of [`ListLanes`].
     ListLanesReply {
         Lanes ("lanes") {
             entries ("entries"): Vec<LaneEntry>,
@@ -6935,7 +6935,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`InstallLane`] answers.
+    /// The reply of [`InstallLane`].
     InstallLaneReply {
         Installed ("installed"),
         Newer ("newer") {
@@ -6949,8 +6949,8 @@ wire_struct! {
     /// Registers a worker instance or replaces what it serves; while another incarnation is alive it is refused unless `take_over` is set.
     ///
     /// Calls `ff_register_worker`.
-    /// Refused with `instance_in_use`.
-    /// Refused with `capability_invalid`.
+    /// Fails with `instance_in_use`.
+    /// Fails with `capability_invalid`.
     RegisterWorker {
         /// `capabilities`: list of `capability`, at most 64
         capabilities ("capabilities"): Vec<String>,
@@ -6973,7 +6973,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`RegisterWorker`] answers.
+    /// The reply of [`RegisterWorker`].
     RegisterWorkerReply {
         Registered ("registered") {
             expires_at ("expires_at"): i64,
@@ -6983,7 +6983,7 @@ wire_reply! {
 }
 wire_call!(RegisterWorker -> RegisterWorkerReply, "ff_register_worker", read_only: false);
 impl RegisterWorker {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(capabilities: Vec<String>, instance: String, lanes: Vec<String>, namespace: String, slots: i64, worker_id: String) -> Self {
         Self { capabilities, instance, lanes, namespace, slots, worker_id, incarnation: None, owner: None, take_over: None }
@@ -7000,7 +7000,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`HeartbeatWorkers`] answers.
+    /// The reply of [`HeartbeatWorkers`].
     HeartbeatWorkersReply {
         Beaten ("beaten") {
             items ("items"): Vec<HeartbeatResult>,
@@ -7013,7 +7013,7 @@ wire_struct! {
     /// Ends a registration; given an incarnation, only that one's. The actor is the operator who insists on it.
     ///
     /// Calls `ff_deregister_worker`.
-    /// Refused with `instance_in_use`.
+    /// Fails with `instance_in_use`.
     DeregisterWorker {
         /// `actor?`: 1 to 128 bytes
         actor ("actor"): Option<String>,
@@ -7024,7 +7024,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`DeregisterWorker`] answers.
+    /// The reply of [`DeregisterWorker`].
     DeregisterWorkerReply {
         Deregistered ("deregistered"),
         Unknown ("unknown"),
@@ -7032,7 +7032,7 @@ wire_reply! {
 }
 wire_call!(DeregisterWorker -> DeregisterWorkerReply, "ff_deregister_worker", read_only: false);
 impl DeregisterWorker {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(instance: String) -> Self {
         Self { instance, actor: None, incarnation: None }
@@ -7051,7 +7051,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`ChallengeWorker`] answers.
+    /// The reply of [`ChallengeWorker`].
     ChallengeWorkerReply {
         Answered ("answered"),
         Challenged ("challenged"),
@@ -7064,8 +7064,8 @@ wire_struct! {
     /// The holder of a worker instance id says that it lives; only the registered incarnation can.
     ///
     /// Calls `ff_answer_challenge`.
-    /// Refused with `worker_not_registered`.
-    /// Refused with `instance_in_use`.
+    /// Fails with `worker_not_registered`.
+    /// Fails with `instance_in_use`.
     AnswerChallenge {
         /// `uuid`: a UUID in lower case
         incarnation ("incarnation"): Uuid,
@@ -7076,7 +7076,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`AnswerChallenge`] answers.
+    /// The reply of [`AnswerChallenge`].
     AnswerChallengeReply {
         Answered ("answered"),
     }
@@ -7087,7 +7087,7 @@ wire_struct! {
     /// An operator asks a worker to take nothing new and to yield what it holds; the request to its leases is owed to every partition.
     ///
     /// Calls `ff_drain_worker`.
-    /// Refused with `worker_not_registered`.
+    /// Fails with `worker_not_registered`.
     DrainWorker {
         /// `actor`: 1 to 128 bytes
         actor ("actor"): String,
@@ -7096,7 +7096,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`DrainWorker`] answers.
+    /// The reply of [`DrainWorker`].
     DrainWorkerReply {
         Already ("already"),
         Draining ("draining"),
@@ -7108,7 +7108,7 @@ wire_struct! {
     /// An operator declares a worker dead: its registration ends and its leases are taken away, owed to every partition.
     ///
     /// Calls `ff_mark_worker_dead`.
-    /// Refused with `worker_not_registered`.
+    /// Fails with `worker_not_registered`.
     MarkWorkerDead {
         /// `actor`: 1 to 128 bytes
         actor ("actor"): String,
@@ -7117,7 +7117,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`MarkWorkerDead`] answers.
+    /// The reply of [`MarkWorkerDead`].
     MarkWorkerDeadReply {
         Marked ("marked"),
     }
@@ -7136,7 +7136,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`ListWorkers`] answers.
+    /// The reply of [`ListWorkers`].
     ListWorkersReply {
         Workers ("workers") {
             items ("items"): Vec<Worker>,
@@ -7150,14 +7150,14 @@ wire_struct! {
     /// One registered worker.
     ///
     /// Calls `ff_get_worker`.
-    /// Refused with `worker_not_registered`.
+    /// Fails with `worker_not_registered`.
     GetWorker {
         /// `instance`: 1 to 64 bytes of `^[%w%._%-]+$`
         instance ("instance"): String,
     }
 }
 wire_reply! {
-    /// What [`GetWorker`] answers.
+    /// The reply of [`GetWorker`].
     GetWorkerReply {
         Worker ("worker") {
             item ("item"): Worker,
@@ -7180,7 +7180,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`OfferGrant`] answers.
+    /// The reply of [`OfferGrant`].
     OfferGrantReply {
         Offered ("offered"),
     }
@@ -7201,7 +7201,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`HeartbeatServer`] answers.
+    /// The reply of [`HeartbeatServer`].
     HeartbeatServerReply {
         Servers ("servers") {
             items ("items"): Vec<Server>,
@@ -7210,7 +7210,7 @@ wire_reply! {
 }
 wire_call!(HeartbeatServer -> HeartbeatServerReply, "ff_heartbeat_server", read_only: false);
 impl HeartbeatServer {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(listening: bool, server_id: Uuid) -> Self {
         Self { listening, server_id, leave: None }
@@ -7221,14 +7221,14 @@ wire_struct! {
     /// Everything the store knows about one execution.
     ///
     /// Calls `ff_describe_execution`.
-    /// Refused with `execution_not_found`.
+    /// Fails with `execution_not_found`.
     DescribeExecution {
         /// `execution_id`: a UUID in lower case
         execution_id ("execution_id"): ExecutionId,
     }
 }
 wire_reply! {
-    /// What [`DescribeExecution`] answers.
+    /// The reply of [`DescribeExecution`].
     DescribeExecutionReply {
         Found ("found") {
             execution ("execution"): Execution,
@@ -7241,8 +7241,8 @@ wire_struct! {
     /// One attempt of an execution, however old.
     ///
     /// Calls `ff_get_attempt`.
-    /// Refused with `execution_not_found`.
-    /// Refused with `attempt_not_found`.
+    /// Fails with `execution_not_found`.
+    /// Fails with `attempt_not_found`.
     GetAttempt {
         /// `execution_id`: a UUID in lower case
         execution_id ("execution_id"): ExecutionId,
@@ -7251,7 +7251,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`GetAttempt`] answers.
+    /// The reply of [`GetAttempt`].
     GetAttemptReply {
         Found ("found") {
             attempt ("attempt"): Attempt,
@@ -7292,7 +7292,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`ListExecutions`] answers.
+    /// The reply of [`ListExecutions`].
     ListExecutionsReply {
         Page ("page") {
             items ("items"): Vec<Summary>,
@@ -7303,7 +7303,7 @@ wire_reply! {
 }
 wire_call!(ListExecutions -> ListExecutionsReply, "ff_list_executions", read_only: true, weight: limit);
 impl ListExecutions {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(limit: i64) -> Self {
         Self { limit, after: None, created_after: None, created_before: None, flow_id: None, kind: None, lane: None, namespace: None, state: None, tag_key: None, tag_value: None, worker: None }
@@ -7324,7 +7324,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`ReadEvents`] answers.
+    /// The reply of [`ReadEvents`].
     ReadEventsReply {
         Events ("events") {
             entries ("entries"): Vec<EventEntry>,
@@ -7337,7 +7337,7 @@ wire_reply! {
 }
 wire_call!(ReadEvents -> ReadEventsReply, "ff_read_events", read_only: true, weight: limit);
 impl ReadEvents {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(limit: i64) -> Self {
         Self { limit, after: None, from_ms: None }
@@ -7356,7 +7356,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`ReadOutbox`] answers.
+    /// The reply of [`ReadOutbox`].
     ReadOutboxReply {
         Effects ("effects") {
             items ("items"): Vec<Effect>,
@@ -7365,7 +7365,7 @@ wire_reply! {
 }
 wire_call!(ReadOutbox -> ReadOutboxReply, "ff_read_outbox", read_only: true);
 impl ReadOutbox {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(limit: i64) -> Self {
         Self { limit, after: None }
@@ -7376,14 +7376,14 @@ wire_struct! {
     /// The facts of this partition that say why an execution is not running.
     ///
     /// Calls `ff_explain_execution`.
-    /// Refused with `execution_not_found`.
+    /// Fails with `execution_not_found`.
     ExplainExecution {
         /// `execution_id`: a UUID in lower case
         execution_id ("execution_id"): ExecutionId,
     }
 }
 wire_reply! {
-    /// What [`ExplainExecution`] answers.
+    /// The reply of [`ExplainExecution`].
     ExplainExecutionReply {
         Facts ("facts") {
             ahead ("ahead"): Option<i64>,
@@ -7413,7 +7413,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`ExplainLane`] answers.
+    /// The reply of [`ExplainLane`].
     ExplainLaneReply {
         Waiting ("waiting") {
             items ("items"): Vec<LaneWaiter>,
@@ -7439,7 +7439,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`CountAhead`] answers.
+    /// The reply of [`CountAhead`].
     CountAheadReply {
         Ahead ("ahead") {
             count ("count"): i64,
@@ -7461,7 +7461,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`FindLeases`] answers.
+    /// The reply of [`FindLeases`].
     FindLeasesReply {
         Found ("found") {
             leases ("leases"): Vec<HeldLease>,
@@ -7471,7 +7471,7 @@ wire_reply! {
 }
 wire_call!(FindLeases -> FindLeasesReply, "ff_find_leases", read_only: true);
 impl FindLeases {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(instance: String) -> Self {
         Self { instance, lease_prefix: None }
@@ -7482,7 +7482,7 @@ wire_struct! {
     /// Signals of an execution in order of arrival: all of them, or those that let its attempt go on.
     ///
     /// Calls `ff_read_signals`.
-    /// Refused with `execution_not_found`.
+    /// Fails with `execution_not_found`.
     ReadSignals {
         /// `stream_id?`: 1 to 64 bytes of `^%d+%-%d+$`
         after ("after"): Option<String>,
@@ -7495,7 +7495,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`ReadSignals`] answers.
+    /// The reply of [`ReadSignals`].
     ReadSignalsReply {
         Page ("page") {
             more ("more"): bool,
@@ -7505,7 +7505,7 @@ wire_reply! {
 }
 wire_call!(ReadSignals -> ReadSignalsReply, "ff_read_signals", read_only: true, weight: limit);
 impl ReadSignals {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(execution_id: ExecutionId, limit: i64, resume_only: bool) -> Self {
         Self { execution_id, limit, resume_only, after: None }
@@ -7526,7 +7526,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`PartitionStats`] answers.
+    /// The reply of [`PartitionStats`].
     PartitionStatsReply {
         Stats ("stats") {
             cancel_backlog ("cancel_backlog"): i64,
@@ -7545,7 +7545,7 @@ wire_reply! {
 }
 wire_call!(PartitionStats -> PartitionStatsReply, "ff_partition_stats", read_only: true);
 impl Default for PartitionStats {
-    /// Nothing said.
+    /// All fields absent.
     fn default() -> Self {
         Self { lane: None, namespace: None, offset: None }
     }
@@ -7563,7 +7563,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`LaneDepth`] answers.
+    /// The reply of [`LaneDepth`].
     LaneDepthReply {
         Depth ("depth") {
             depth ("depth"): i64,
@@ -7580,7 +7580,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`Library`] answers.
+    /// The reply of [`Library`].
     LibraryReply {
         Library ("library") {
             hash ("hash"): String,
@@ -7594,7 +7594,7 @@ wire_struct! {
     /// Applies whatever is due in this partition, a bounded number per call, and answers when the next entry is.
     ///
     /// Calls `ff_fire_due`.
-    /// Refused with `try_again`.
+    /// Fails with `try_again`.
     FireDue {
         /// `permille`: 0 to 1000. A random draw, supplied by the caller.
         draw ("draw"): i64,
@@ -7603,7 +7603,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`FireDue`] answers.
+    /// The reply of [`FireDue`].
     FireDueReply {
         Fired ("fired") {
             count ("count"): i64,
@@ -7624,7 +7624,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`NextDue`] answers.
+    /// The reply of [`NextDue`].
     NextDueReply {
         Next ("next") {
             next_at ("next_at"): Option<i64>,
@@ -7644,7 +7644,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`AckOutbox`] answers.
+    /// The reply of [`AckOutbox`].
     AckOutboxReply {
         Struck ("struck"),
     }
@@ -7661,7 +7661,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`TallyEvents`] answers.
+    /// The reply of [`TallyEvents`].
     TallyEventsReply {
         Tally ("tally") {
             bounds_ms ("bounds_ms"): Vec<i64>,
@@ -7685,7 +7685,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`TrimEvents`] answers.
+    /// The reply of [`TrimEvents`].
     TrimEventsReply {
         Trimmed ("trimmed"),
     }
@@ -7710,7 +7710,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`ReviewRoutes`] answers.
+    /// The reply of [`ReviewRoutes`].
     ReviewRoutesReply {
         Reviewed ("reviewed") {
             again_at ("again_at"): Option<i64>,
@@ -7723,7 +7723,7 @@ wire_reply! {
 }
 wire_call!(ReviewRoutes -> ReviewRoutesReply, "ff_review_routes", read_only: false);
 impl ReviewRoutes {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(capability_sets: Vec<Vec<String>>, lane: String, limit: i64, namespace: String) -> Self {
         Self { capability_sets, lane, limit, namespace, cursor: None }
@@ -7734,8 +7734,8 @@ wire_struct! {
     /// Fixes the partition counts at first boot; later boots must ask for the same or for what is stored. An import fixes those of its export, with `importing` true before its first key and false after its last; in between no boot succeeds.
     ///
     /// Calls `ff_fix_partitions`.
-    /// Refused with `partition_mismatch`.
-    /// Refused with `import_unfinished`.
+    /// Fails with `partition_mismatch`.
+    /// Fails with `import_unfinished`.
     FixPartitions {
         /// `partition_count?`: 1 to 4096
         budgets ("budgets"): Option<i64>,
@@ -7752,7 +7752,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`FixPartitions`] answers.
+    /// The reply of [`FixPartitions`].
     FixPartitionsReply {
         Partitions ("partitions") {
             budgets ("budgets"): i64,
@@ -7764,7 +7764,7 @@ wire_reply! {
 }
 wire_call!(FixPartitions -> FixPartitionsReply, "ff_fix_partitions", read_only: false);
 impl FixPartitions {
-    /// What is required, with nothing optional said.
+    /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(defaults: PartitionDefaults) -> Self {
         Self { defaults, budgets: None, executions: None, importing: None, quotas: None, schedules: None }
@@ -7785,7 +7785,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`CheckExecutions`] answers.
+    /// The reply of [`CheckExecutions`].
     CheckExecutionsReply {
         Checked ("checked") {
             findings ("findings"): Vec<Finding>,
@@ -7809,7 +7809,7 @@ wire_struct! {
     }
 }
 wire_reply! {
-    /// What [`CheckKeys`] answers.
+    /// The reply of [`CheckKeys`].
     CheckKeysReply {
         Checked ("checked") {
             findings ("findings"): Vec<Finding>,

@@ -293,22 +293,22 @@ pub struct Summary {
     /// Its lane.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub lane: LaneId,
-    /// What it is.
+    /// Its kind.
     pub kind: String,
-    /// What a user calls its state.
+    /// Its state, as users see it.
     pub state: PublicState,
     /// Runnable, active, suspended or terminal.
     pub lifecycle_phase: LifecyclePhase,
-    /// Why it cannot start, when it cannot.
+    /// Why it cannot start, if it is blocked.
     pub blocking_reason: Option<BlockingReason>,
-    /// How it ended.
+    /// Its outcome, if it has ended.
     pub outcome: Option<Outcome>,
-    /// Higher comes first.
+    /// Higher priorities start first.
     pub priority: i64,
     /// When it was submitted.
     #[cfg_attr(feature = "openapi", schema(value_type = i64))]
     pub created_at: TimestampMs,
-    /// When it changed last.
+    /// The time of its last change.
     #[cfg_attr(feature = "openapi", schema(value_type = i64))]
     pub updated_at: TimestampMs,
     /// When it ended.
@@ -316,13 +316,13 @@ pub struct Summary {
     pub ended_at: Option<TimestampMs>,
     /// The number of its last attempt.
     pub attempt_index: Option<i64>,
-    /// The process that runs it.
+    /// The instance of the worker that runs it.
     pub worker_instance: Option<String>,
-    /// The flow it is a member of.
+    /// The flow, if it is a member.
     pub flow_id: Option<FlowId>,
-    /// The execution that spawned it.
+    /// Its parent, if it is a child.
     pub parent_id: Option<ExecutionId>,
-    /// Its name in its flow, or for its parent.
+    /// Its key in its flow or under its parent.
     pub key: Option<String>,
 }
 

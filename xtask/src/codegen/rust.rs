@@ -101,10 +101,10 @@ pub fn write(library: &Library, commands: &BTreeSet<&str>) -> Result<String> {
         writeln!(out, "\nwire_struct! {{\n    /// {}\n    ///\n    /// Calls `{}`.", function.doc, function.name)
             .expect("writing to memory cannot fail");
         for code in &function.errs {
-            writeln!(out, "    /// Refused with `{code}`.").expect("writing to memory cannot fail");
+            writeln!(out, "    /// Fails with `{code}`.").expect("writing to memory cannot fail");
         }
         write_fields(&mut out, library, &name, &function.args);
-        writeln!(out, "wire_reply! {{\n    /// What [`{name}`] answers.\n    {reply} {{")
+        writeln!(out, "wire_reply! {{\n    /// The reply of [`{name}`].\n    {reply} {{")
             .expect("writing to memory cannot fail");
         for (variant, fields) in &function.reply {
             write!(out, "        {} (\"{variant}\")", camel(variant)).expect("writing to memory cannot fail");
@@ -321,7 +321,7 @@ fn write_new(out: &mut String, library: &Library, name: &str, fields: &[&Field])
         let inits: Vec<String> = optional.iter().map(|field| format!("{}: None", ident(&field.name))).collect();
         writeln!(
             out,
-            "impl Default for {name} {{\n    /// Nothing said.\n    fn default() -> Self {{\n        Self {{ {} }}\n    }}\n}}",
+            "impl Default for {name} {{\n    /// All fields absent.\n    fn default() -> Self {{\n        Self {{ {} }}\n    }}\n}}",
             inits.join(", ")
         )
         .expect("writing to memory cannot fail");
@@ -333,7 +333,7 @@ fn write_new(out: &mut String, library: &Library, name: &str, fields: &[&Field])
     inits.extend(optional.iter().map(|field| format!("{}: None", ident(&field.name))));
     writeln!(
         out,
-        "impl {name} {{\n    /// What is required, with nothing optional said.\n    #[must_use]\n    pub fn new({}) -> Self {{\n        Self {{ {} }}\n    }}\n}}",
+        "impl {name} {{\n    /// The required fields only; optional ones are absent.\n    #[must_use]\n    pub fn new({}) -> Self {{\n        Self {{ {} }}\n    }}\n}}",
         args.join(", "),
         inits.join(", ")
     )

@@ -12,7 +12,7 @@ pub use words::{AttemptState, BlockingReason, LifecyclePhase, Outcome, PublicSta
 
 use crate::types::TimestampMs;
 
-/// Where an execution stands.
+/// The state of an execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// Not running. It still needs its turn, a time or a condition before a claim.

@@ -41,17 +41,17 @@ text_enum! {
         Success = "success",
         /// It failed for good.
         Failed = "failed",
-        /// Someone cancelled it.
+        /// It was cancelled.
         Cancelled = "cancelled",
         /// Its deadline or queue time passed.
         Expired = "expired",
-        /// What it depended on can no longer happen.
+        /// Its dependencies can no longer be met.
         Skipped = "skipped",
     }
 }
 
 text_enum! {
-    /// How the latest attempt stands.
+    /// The state of the latest attempt.
     AttemptState as "attempt state" {
         /// It runs under a lease.
         Started = "started",

@@ -36,7 +36,7 @@ macro_rules! text_id {
         pub struct $name(String);
 
         impl $name {
-            /// The name as it is, unchecked.
+            /// The name, unchecked.
             #[must_use]
             pub fn new(text: impl Into<String>) -> Self {
                 Self(text.into())

@@ -1884,7 +1884,7 @@ class ExecutionSummary(TypedDict):
     attempt_index: NotRequired[Optional[int]]
     """The number of its last attempt."""
     blocking_reason: NotRequired[Optional[BlockingReason]]
-    """Why it cannot start, when it cannot."""
+    """Why it cannot start, if it is blocked."""
     created_at: int
     """When it was submitted."""
     ended_at: NotRequired[Optional[int]]
@@ -1892,11 +1892,11 @@ class ExecutionSummary(TypedDict):
     execution_id: str
     """The execution."""
     flow_id: NotRequired[Optional[str]]
-    """The flow it is a member of."""
+    """The flow, if it is a member."""
     key: NotRequired[Optional[str]]
-    """Its name in its flow, or for its parent."""
+    """Its key in its flow or under its parent."""
     kind: str
-    """What it is."""
+    """Its kind."""
     lane: str
     """Its lane."""
     lifecycle_phase: LifecyclePhase
@@ -1904,17 +1904,17 @@ class ExecutionSummary(TypedDict):
     namespace: str
     """Its namespace."""
     outcome: NotRequired[Optional[Outcome]]
-    """How it ended."""
+    """Its outcome, if it has ended."""
     parent_id: NotRequired[Optional[str]]
-    """The execution that spawned it."""
+    """Its parent, if it is a child."""
     priority: int
-    """Higher comes first."""
+    """Higher priorities start first."""
     state: PublicState
-    """What a user calls its state."""
+    """Its state, as users see it."""
     updated_at: int
-    """When it changed last."""
+    """The time of its last change."""
     worker_instance: NotRequired[Optional[str]]
-    """The process that runs it."""
+    """The instance of the worker that runs it."""
 
 
 class ExecutionSummaryPage(TypedDict):
