@@ -16,8 +16,7 @@ use crate::ring::{Key, Retiring, SECRET_LEN, Secret};
 use crate::{BadKeys, KeyRing};
 
 const HEADER: &str = "flowfabric keys 1";
-const COMMENT: &str =
-    "# Keep this file secret: it allows signing waitpoint tokens. The first key signs, the others are accepted for a while.";
+const COMMENT: &str = "# Keep this file secret: it allows signing waitpoint tokens. The first key signs, the others are accepted for a while.";
 
 impl KeyRing {
     /// The ring as text, secrets included.

@@ -32,14 +32,14 @@ pub fn write(library: &Library) -> String {
                 row(&mut out, library, field);
             }
         }
-        out.push_str("\nAnswers:\n");
+        out.push_str("\nReplies:\n");
         for (variant, fields) in &function.reply {
             let fields: Vec<String> = fields.iter().map(|field| format!("`{}: {}`", field.name, field.ty)).collect();
             let fields = if fields.is_empty() { String::new() } else { format!(": {}", fields.join(", ")) };
             writeln!(out, "- `{variant}`{fields}").expect("writing to memory cannot fail");
         }
         if !function.errs.is_empty() {
-            writeln!(out, "\nRefuses with: {}.", codes(&function.errs)).expect("writing to memory cannot fail");
+            writeln!(out, "\nFails with: {}.", codes(&function.errs)).expect("writing to memory cannot fail");
         }
     }
 
