@@ -146,6 +146,22 @@ pub struct FlowBody {
     pub seal: Option<bool>,
 }
 
+impl FlowBody {
+    /// Puts every member that names no trace into this one, those of nested flows included.
+    pub fn trace(&mut self, trace_parent: &str) {
+        trace(self.members.as_deref_mut(), trace_parent);
+    }
+}
+
+fn trace(members: Option<&mut [MemberBody]>, trace_parent: &str) {
+    for member in members.into_iter().flatten() {
+        member.trace_parent.get_or_insert_with(|| trace_parent.to_owned());
+        if let Some(nested) = &mut member.flow {
+            nested.trace(trace_parent);
+        }
+    }
+}
+
 /// A member and its execution.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -182,6 +198,13 @@ pub struct MembersBody {
     /// The edges into them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub edges: Option<Vec<EdgeBody>>,
+}
+
+impl MembersBody {
+    /// Puts every member that names no trace into this one.
+    pub fn trace(&mut self, trace_parent: &str) {
+        trace(self.members.as_deref_mut(), trace_parent);
+    }
 }
 
 /// The members that were added.
@@ -261,6 +284,9 @@ pub struct FlowCancelled {
     /// The flow.
     #[serde(flatten)]
     pub flow: Flow,
+    /// The caller waited, and the flow has not ended. An answer that was read does not tell.
+    #[serde(skip)]
+    pub still_ending: bool,
 }
 
 /// What cancelling a flow did.
@@ -332,5 +358,6 @@ operations! {
     at (parts::Flow);
     takes CancelFlowBody;
     returns FlowCancelled: (status = 200, body = FlowCancelled), (status = 202, description = "It has not ended within the time a request may wait.", body = FlowCancelled);
+    status |cancelled| if cancelled.still_ending { 202 } else { 200 };
     fails &["flow_not_found"];
 }

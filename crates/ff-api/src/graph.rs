@@ -192,6 +192,14 @@ pub struct FlowShown {
     pub edges_omitted: bool,
 }
 
+impl FlowShown {
+    /// A flow whose members were not asked for.
+    #[must_use]
+    pub fn alone(flow: Flow) -> Self {
+        Self { flow, members: Vec::new(), members_next_cursor: None, edges: Vec::new(), edges_omitted: true }
+    }
+}
+
 /// Every member and every edge, at one version of the graph.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -238,6 +246,8 @@ pub struct FlowQuery {
     /// How long to wait for its end, in milliseconds; the default is not at all.
     #[cfg_attr(feature = "openapi", param(minimum = 0, maximum = 30_000))]
     pub wait_ms: Option<i64>,
+    /// `false` leaves its members and edges out; the default is `true`.
+    pub members: Option<bool>,
 }
 
 operations! {

@@ -34,6 +34,15 @@ impl Encoding {
             Self::Base64 => "base64",
         }
     }
+
+    /// The encoding of stored bytes, by the name it is stored under; the default is JSON.
+    #[must_use]
+    pub fn of_stored(name: Option<&str>) -> Self {
+        match name {
+            None | Some("json") => Self::Json,
+            Some(_) => Self::Base64,
+        }
+    }
 }
 
 /// Bytes, and whether they are JSON. In JSON a payload is two fields: `input` with its `input_encoding`, for example.

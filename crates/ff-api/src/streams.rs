@@ -11,7 +11,7 @@ use crate::operation::{Nothing, fenced, operations};
 #[cfg(feature = "openapi")]
 use crate::parts::LastEventId;
 use crate::parts::{Id, Number};
-use crate::payload::{Encoding, Payload};
+use crate::payload::{Encoding, Payload, with_payloads};
 use crate::tasks::Fence;
 #[cfg(feature = "openapi")]
 use crate::vocabulary::{self, ServerSentEvent};
@@ -76,41 +76,40 @@ pub struct AppendedFrames {
     pub replayed: bool,
 }
 
-/// A frame as readers get it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct Frame {
-    /// Where a reader that has seen it goes on.
-    pub id: String,
-    /// Its number in the attempt, counted from 0.
-    pub sequence: i64,
-    /// What it is.
-    pub r#type: String,
-    /// When it was written.
-    pub at: i64,
-    /// What it says.
-    #[cfg_attr(feature = "openapi", schema(value_type = vocabulary::Payload, required = false))]
-    pub payload: Option<Box<RawValue>>,
-    /// How `payload` carries its bytes.
-    pub payload_encoding: Option<Encoding>,
-    /// What belongs together.
-    pub correlation_id: Option<String>,
-    /// How it is kept.
-    pub mode: FrameMode,
+with_payloads! {
+    /// A frame as readers get it.
+    pub struct Frame {
+        /// Where a reader that has seen it goes on.
+        id: String,
+        /// Its number in the attempt, counted from 0.
+        sequence: i64,
+        /// What it is.
+        r#type: String,
+        /// When it was written.
+        at: i64,
+    }
+    payloads {
+        /// What it says.
+        payload: Option<Vec<u8>> as payload_encoding (required = false),
+    }
+    then {
+        /// What belongs together.
+        correlation_id: Option<String>,
+        /// How it is kept.
+        mode: FrameMode,
+    }
 }
 
 impl From<generated::Frame> for Frame {
     fn from(frame: generated::Frame) -> Self {
-        let encoding = frame.payload_encoding.as_deref().unwrap_or("json");
-        let (payload, payload_encoding) =
-            frame.payload.map(|bytes| Payload::stored(bytes.0, encoding).written()).unzip();
+        let encoding = Encoding::of_stored(frame.payload_encoding.as_deref());
         Self {
             id: frame.id,
             sequence: frame.sequence,
             r#type: frame.r#type,
             at: frame.at,
-            payload,
-            payload_encoding,
+            payload_encoding: frame.payload.is_some().then_some(encoding),
+            payload: frame.payload.map(|bytes| bytes.0),
             correlation_id: frame.correlation_id,
             mode: frame.mode,
         }
@@ -125,6 +124,8 @@ impl From<generated::Frame> for Frame {
 pub struct StreamQuery {
     /// `start`, the id of a frame, or a time in milliseconds; the default is `start`.
     pub after: Option<String>,
+    /// Nothing behind this frame or time; the default is everything. It cannot be waited for.
+    pub to: Option<String>,
     /// How many; the default is 100.
     #[cfg_attr(feature = "openapi", param(minimum = 1, maximum = 10_000))]
     pub limit: Option<i64>,
@@ -256,8 +257,9 @@ impl TryFrom<Line> for StreamLine {
         let Line { event, cursor, attempt_index, closed_at, closed_reason, .. } = line;
         let item = match (event, line.id, line.sequence, line.r#type, line.at, line.mode) {
             (StreamEvent::Frame, Some(id), Some(sequence), Some(r#type), Some(at), Some(mode)) => {
-                let (payload, payload_encoding) = (line.payload, line.payload_encoding);
-                let correlation_id = line.correlation_id;
+                let read = Payload::read("payload", line.payload.as_deref(), line.payload_encoding);
+                let payload = read.map_err(|invalid| invalid.to_string())?.map(|payload| payload.bytes);
+                let (payload_encoding, correlation_id) = (line.payload_encoding, line.correlation_id);
                 StreamItem::Frame(Frame { id, sequence, r#type, at, payload, payload_encoding, correlation_id, mode })
             }
             (StreamEvent::Frame, ..) => return Err(format!("the frame at {cursor} lacks a field")),

@@ -11,7 +11,7 @@ use crate::condition::{in_words, tree};
 use crate::operation::{fenced, operations};
 use crate::page::Listed;
 use crate::parts::{self, Id};
-use crate::payload::{Encoding, Payload};
+use crate::payload::{Encoding, with_payloads};
 use crate::tasks::Fence;
 #[cfg(feature = "openapi")]
 use crate::{parts::IdempotencyKey, vocabulary};
@@ -140,47 +140,46 @@ fn secret<'de, D: Deserializer<'de>>(value: D) -> Result<Option<WaitpointToken>,
         .map_err(|_| serde::de::Error::custom("must be text"))
 }
 
-/// A signal that came.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct Signal {
-    /// The signal.
-    pub signal_id: SignalId,
-    /// What it says.
-    pub name: String,
-    /// What it carries.
-    #[cfg_attr(feature = "openapi", schema(value_type = vocabulary::Payload, required = false))]
-    pub payload: Option<Box<RawValue>>,
-    /// How `payload` carries its bytes.
-    pub payload_encoding: Option<Encoding>,
-    /// Where it came from.
-    pub source: Option<String>,
-    /// Its sender there.
-    pub source_identity: Option<String>,
-    /// What kind of signal it is.
-    pub category: Option<String>,
-    /// What it belongs to.
-    pub correlation_id: Option<String>,
-    /// The waitpoint at which it arrived.
-    pub waitpoint_id: Option<WaitpointId>,
-    /// The waitpoint's name.
-    pub waitpoint_key: Option<String>,
-    /// The approver whose token it came with.
-    pub approver: Option<String>,
-    /// When it arrived.
-    pub received_at: i64,
+with_payloads! {
+    /// A signal that came.
+    pub struct Signal {
+        /// The signal.
+        signal_id: SignalId,
+        /// What it says.
+        name: String,
+    }
+    payloads {
+        /// What it carries.
+        payload: Option<Vec<u8>> as payload_encoding (required = false),
+    }
+    then {
+        /// Where it came from.
+        source: Option<String>,
+        /// Its sender there.
+        source_identity: Option<String>,
+        /// What kind of signal it is.
+        category: Option<String>,
+        /// What it belongs to.
+        correlation_id: Option<String>,
+        /// The waitpoint at which it arrived.
+        waitpoint_id: Option<WaitpointId>,
+        /// The waitpoint's name.
+        waitpoint_key: Option<String>,
+        /// The approver whose token it came with.
+        approver: Option<String>,
+        /// When it arrived.
+        received_at: i64,
+    }
 }
 
 impl From<generated::Signal> for Signal {
     fn from(signal: generated::Signal) -> Self {
-        let encoding = signal.payload_encoding.as_deref().unwrap_or("json");
-        let payload = signal.payload.map(|bytes| Payload::stored(bytes.0, encoding).written());
-        let (payload, payload_encoding) = payload.unzip();
+        let encoding = Encoding::of_stored(signal.payload_encoding.as_deref());
         Self {
             signal_id: signal.signal_id,
             name: signal.name,
-            payload,
-            payload_encoding,
+            payload_encoding: signal.payload.is_some().then_some(encoding),
+            payload: signal.payload.map(|bytes| bytes.0),
             source: signal.source,
             source_identity: signal.source_identity,
             category: signal.category,

@@ -12,8 +12,9 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ff_api::Problem;
 use ff_core::error::{EngineError, ValidationKind};
-use ff_core::types::TimestampMs;
+use ff_core::types::{ExecutionId, FlowId, TimestampMs};
 use ff_script::generated::{Event, ReadEvents, ReadEventsReply};
 use ff_script::{Client, DecodeError, Error, HostError, Route, Wake};
 use futures::stream::{self, StreamExt};
@@ -192,6 +193,12 @@ pub struct FeedFilter {
     pub tag: Option<(String, String)>,
     /// Of these types; a type that ends in `.` means all that begin with it. Empty means all.
     pub types: Vec<String>,
+    /// Of this execution.
+    pub execution_id: Option<ExecutionId>,
+    /// Of this flow.
+    pub flow_id: Option<FlowId>,
+    /// Of this worker's instance.
+    pub worker: Option<String>,
 }
 
 impl FeedFilter {
@@ -200,6 +207,9 @@ impl FeedFilter {
         same(&self.namespace, &event.namespace)
             && same(&self.lane, &event.lane)
             && same(&self.kind, &event.kind)
+            && same(&self.worker, &event.worker_instance)
+            && self.execution_id.is_none_or(|id| event.execution_id == Some(id))
+            && self.flow_id.is_none_or(|id| event.flow_id == Some(id))
             && self.tag.as_ref().is_none_or(|(key, value)| event.tags.get(key) == Some(value))
             && (self.types.is_empty()
                 || self.types.iter().any(|wanted| {
@@ -229,6 +239,19 @@ pub enum FeedError {
     /// The store could not be read.
     #[error(transparent)]
     Store(#[from] Error),
+}
+
+impl From<FeedError> for Problem {
+    fn from(error: FeedError) -> Self {
+        match error {
+            FeedError::CursorExpired { oldest } => {
+                let detail =
+                    "events behind this cursor are no longer kept; go on from the oldest cursor or from `start`";
+                Self::new(410, "cursor_expired", detail).fact("oldest", oldest)
+            }
+            FeedError::Store(error) => error.into(),
+        }
+    }
 }
 
 /// How many readers of events this process has; while there is one, its calls announce events, and the server's record

@@ -27,7 +27,6 @@ mod turns;
 pub mod waiting;
 pub mod waitpoints;
 
-pub use answers::new_edges;
 pub use background::webhooks::{Carried, Courier};
 pub use engine::{Engine, EngineOptions};
 pub use feed::{Cursor, Delivered, Feed, FeedError, FeedFilter};
@@ -38,7 +37,7 @@ pub use operations::{
     BadZone, BudgetFilter, BudgetLineCursor, BudgetPage, BudgetStatus, Claimant, Claimed, Counts, ExecutionFilter,
     FlowCursor, FlowFilter, FlowPage, Graph, ListCursor, MemberPage, NewChild, NewExecution, NewFlow, NewMember,
     Operations, Page, QuotaLineCursor, Spawned, SubmittedFlow, WaitpointCursor, WaitpointPage, child_id, fence_of,
-    member_id, next_reset, trace_members,
+    member_id, next_reset,
 };
 pub use principal::Principal;
 pub use service::{Handle, Service};

@@ -236,8 +236,8 @@ impl Streams {
     /// The attempt's document with these patches folded in, and the version they were folded into. The first of them is
     /// the caller's frame number `offset`.
     async fn folded(&self, id: ExecutionId, offset: usize, frames: &[NewFrame]) -> Result<NewSummary, Error> {
-        let (document, version) = self.summary_version(id, None).await?;
-        let mut document = document.unwrap_or_else(|| b"{}".to_vec());
+        let ReadSummaryReply::Summary { document, version, .. } = self.read_summary(id, None).await?;
+        let mut document = document.map_or_else(|| b"{}".to_vec(), |document| document.0);
         for (at, frame) in frames.iter().enumerate().filter(|(_, frame)| frame.mode == FrameMode::Summary) {
             let patch = frame.payload.as_ref().map_or(&b""[..], |payload| &payload.0);
             let field = || format!("frames[{}].payload", offset + at);
@@ -251,16 +251,17 @@ impl Streams {
         Ok(NewSummary { document: Bytes(document), version })
     }
 
-    async fn summary_version(&self, id: ExecutionId, attempt: Option<u32>) -> Result<(Option<Vec<u8>>, i64), Error> {
+    /// The folded document of an attempt with its version, of the latest attempt when none is named.
+    pub(crate) async fn read_summary(&self, id: ExecutionId, attempt: Option<u32>) -> Result<ReadSummaryReply, Error> {
         let client = self.operations.client();
         let call = ReadSummary { attempt_index: attempt.map(i64::from), execution_id: id };
-        let ReadSummaryReply::Summary { document, version, .. } = client.call(client.route_of(&id), &call).await?;
-        Ok((document.map(|document| document.0), version))
+        client.call(client.route_of(&id), &call).await
     }
 
     /// The folded document of an attempt, of the latest one when none is named; nothing when no summary was written.
     pub async fn summary(&self, id: ExecutionId, attempt: Option<u32>) -> Result<Option<Vec<u8>>, Error> {
-        Ok(self.summary_version(id, attempt).await?.0)
+        let ReadSummaryReply::Summary { document, .. } = self.read_summary(id, attempt).await?;
+        Ok(document.map(|document| document.0))
     }
 
     /// Frames of one attempt, of the latest one when none is named: at most `limit`, and not many more bytes than 4 MiB.

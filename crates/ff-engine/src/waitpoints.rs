@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use ff_api::Problem;
+pub use ff_api::waitpoints::{IssuedToken, OpenedWaitpoint};
 use ff_core::condition::{Condition, Op, Over};
 use ff_core::error::{EngineError, ValidationKind};
 use ff_core::error_code::ErrorCode;
@@ -95,28 +96,6 @@ pub struct WaitpointSpec {
     pub approvers: Vec<String>,
     /// How often each token may be used; without a bound when absent.
     pub uses: Option<u32>,
-}
-
-/// A token, shown once.
-#[derive(Clone, Debug)]
-pub struct IssuedToken {
-    /// Whom it was made for.
-    pub approver: Option<String>,
-    /// The token.
-    pub token: WaitpointToken,
-}
-
-/// An open waitpoint with the tokens that were made for it now.
-#[derive(Clone, Debug)]
-pub struct OpenedWaitpoint {
-    /// Its id.
-    pub waitpoint_id: WaitpointId,
-    /// Its key.
-    pub key: String,
-    /// When it closes by itself.
-    pub expires_at: Option<i64>,
-    /// Its tokens; none for a waitpoint opened earlier, whose tokens were shown then.
-    pub tokens: Vec<IssuedToken>,
 }
 
 /// What a running attempt asks to wait for.

@@ -16,7 +16,7 @@ use ff_core::types::{BudgetId, ExecutionId, FlowId, LaneId, QuotaPolicyId, Times
 use ff_engine::operations::{FlowCursor, FlowFilter, NewFlow};
 use ff_engine::{ExecutionFilter, ListCursor, NewExecution};
 
-use crate::backend::{Backend, list_flows};
+use crate::backend::Backend;
 use crate::flows::CancelPolicy;
 use crate::snapshot::{
     BudgetSnapshot, ChildSnapshot, ExecutionPage, ExecutionResult, ExecutionSnapshot, FlowGraph, FlowPage,
@@ -184,16 +184,12 @@ impl FlowFabricAdminClient {
 impl FlowFabricAdminClient {
     /// Submits a flow: checked whole, written, then released. The same id answers the first one's members.
     pub async fn submit_flow(&self, flow: impl Into<NewFlow>) -> Result<SubmittedFlow, SdkError> {
-        let mut flow = flow.into();
-        if let Some(trace) = crate::trace::current() {
-            flow.trace(&trace);
-        }
-        self.backend.submit_flow(flow).await
+        self.backend.reach().submit_flow(flow.into()).await
     }
 
     /// A flow with its state and the counts of its members.
     pub async fn describe_flow(&self, id: &FlowId) -> Result<FlowSnapshot, SdkError> {
-        self.backend.describe_flow(*id).await
+        self.backend.reach().flow(*id, Duration::ZERO).await
     }
 
     /// Members and edges of a flow.
@@ -208,12 +204,12 @@ impl FlowFabricAdminClient {
         after: Option<FlowCursor>,
         limit: usize,
     ) -> Result<FlowPage, SdkError> {
-        list_flows(self.backend.reach(), filter, after, limit).await
+        self.backend.reach().list_flows(filter, after, limit).await
     }
 
     /// The flow once every member has ended, or nothing when that is not so after `wait`.
     pub async fn wait_flow(&self, id: &FlowId, wait: Duration) -> Result<Option<FlowSnapshot>, SdkError> {
-        self.backend.await_flow(*id, wait).await
+        self.backend.reach().await_flow(*id, wait).await
     }
 
     /// Cancels a flow: when this answers, none of its members can be claimed any more. With `wait` it answers when the flow has
@@ -225,7 +221,7 @@ impl FlowFabricAdminClient {
         policy: CancelPolicy,
         wait: bool,
     ) -> Result<FlowSnapshot, SdkError> {
-        self.backend.cancel_flow(*id, policy, reason, wait).await
+        self.backend.reach().cancel_flow(*id, policy, reason, wait).await
     }
 
     /// Every child an execution has spawned, in order, and what became of it so far.

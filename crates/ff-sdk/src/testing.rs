@@ -23,8 +23,6 @@
 //! ```
 
 mod crash;
-mod crash_flows;
-mod crash_waits;
 mod faults;
 mod waits;
 

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::admin::FlowFabricAdminClient;
-use crate::backend::{Backend, Claim, CompletionBackend, Identity, LeaseRef, Standing, Transport, list_flows};
+use crate::backend::{Backend, Claim, CompletionBackend, Identity, LeaseRef, Standing, Transport};
 use crate::config::{BackendConfig, WorkerConfig};
 use crate::error::worth_repeating;
 use crate::finish::Finisher;
@@ -225,7 +225,7 @@ impl FlowFabricWorker {
 
     /// A flow with its state and the counts of its members.
     pub async fn describe_flow(&self, id: &FlowId) -> Result<FlowSnapshot, SdkError> {
-        self.shared.backend.describe_flow(*id).await
+        self.shared.backend.reach().flow(*id, Duration::ZERO).await
     }
 
     /// One page of flows, newest first.
@@ -235,7 +235,7 @@ impl FlowFabricWorker {
         after: Option<FlowCursor>,
         limit: usize,
     ) -> Result<FlowPage, SdkError> {
-        list_flows(self.shared.backend.reach(), filter, after, limit).await
+        self.shared.backend.reach().list_flows(filter, after, limit).await
     }
 
     /// One page of executions, newest first.

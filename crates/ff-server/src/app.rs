@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use ff_core::types::{ExecutionId, FlowId, WaitpointId, is_name};
+use ff_core::types::{ExecutionId, WaitpointId, is_name};
 use ff_engine::Service;
 use ff_engine::news::{Listener, News};
 use ff_script::{Route, Wake};
@@ -120,17 +120,6 @@ async fn named<S: Send + Sync>(parts: &mut Parts, state: &S, name: &str) -> Answ
         .ok_or_else(|| Problem::invalid("path", "cannot be read"))
 }
 
-/// The number a path names.
-pub struct Number(pub u32);
-
-impl<S: Send + Sync> FromRequestParts<S> for Number {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Answer<Self> {
-        named(parts, state, "n").await?.parse().map(Self).map_err(|_| Problem::invalid("n", "must be a number"))
-    }
-}
-
 /// The waitpoint a path names.
 pub struct Waitpoint(pub WaitpointId);
 
@@ -143,17 +132,6 @@ impl<S: Send + Sync> FromRequestParts<S> for Waitpoint {
             .parse()
             .map(Self)
             .map_err(|_| Problem::invalid("waitpoint_id", "must be a UUID"))
-    }
-}
-
-/// The flow a path names.
-pub struct Flow(pub FlowId);
-
-impl<S: Send + Sync> FromRequestParts<S> for Flow {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Answer<Self> {
-        named(parts, state, "flow").await?.parse().map(Self).map_err(|_| Problem::invalid("flow_id", "must be a UUID"))
     }
 }
 
@@ -176,7 +154,5 @@ macro_rules! path_parameter {
 
 path_parameter! {
     Id: "id" as ExecutionId::schema(), "The execution.";
-    Number: "n" as u32::schema(), "The attempt by its index, counted from 0.";
     Waitpoint: "waitpoint" as WaitpointId::schema(), "The waitpoint.";
-    Flow: "flow" as FlowId::schema(), "The flow.";
 }

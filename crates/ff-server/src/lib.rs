@@ -8,7 +8,7 @@ mod access;
 mod answering;
 mod app;
 mod body;
-mod continuation;
+mod carried;
 mod door;
 #[cfg(test)]
 mod error_pages;
@@ -21,7 +21,6 @@ mod problem;
 mod query;
 mod routes;
 mod serve;
-mod shape;
 mod tails;
 mod times;
 mod tls;

@@ -25,14 +25,6 @@ pub fn taken(
     Ok((payload.map(|payload| Bytes(payload.bytes)), named.map(|encoding| encoding.as_str().to_owned())))
 }
 
-/// A text that must not be longer than `max` bytes.
-pub fn bounded(field: &str, text: &Option<String>, max: usize) -> Answer<()> {
-    match text {
-        Some(text) if text.len() > max => Err(Problem::too_large(field, max)),
-        _ => Ok(()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -179,14 +179,7 @@ impl From<Error> for Problem {
 
 impl From<FeedError> for Problem {
     fn from(error: FeedError) -> Self {
-        match error {
-            FeedError::CursorExpired { oldest } => {
-                let detail =
-                    "events behind this cursor are no longer kept; go on from the oldest cursor or from `start`";
-                Self(ff_api::Problem::new(410, "cursor_expired", detail).fact("oldest", oldest))
-            }
-            FeedError::Store(error) => error.into(),
-        }
+        Self(error.into())
     }
 }
 

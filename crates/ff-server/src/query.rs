@@ -4,15 +4,11 @@ use std::borrow::Cow;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use ff_api::PageQuery;
 use ff_core::types::is_name;
 use serde::de::DeserializeOwned;
 
 use crate::body::unrepeated;
 use crate::problem::{Answer, Problem};
-
-/// The longest page of a list.
-const LIST_MAX: i64 = ff_core::limits::LIST_LIMIT_MAX;
 
 /// The parameters of a URL.
 pub struct Query<T>(pub T);
@@ -70,61 +66,6 @@ fn wrong(value: &str, text: &str) -> String {
             format!("is {value:?}: it must be one of {words}")
         }
         None => unrepeated(text),
-    }
-}
-
-/// What a page of a list asks for.
-pub trait Page {
-    /// The page's length.
-    fn limit(&self) -> Answer<i64>;
-    /// How many entries to skip, in a list whose cursor is a number.
-    fn offset(&self) -> Answer<i64>;
-}
-
-impl Page for PageQuery {
-    fn limit(&self) -> Answer<i64> {
-        page_limit(self.limit)
-    }
-
-    fn offset(&self) -> Answer<i64> {
-        Ok(ff_api::page::offset(self.cursor.as_deref())?)
-    }
-}
-
-/// A page of those entries of a list that are wanted, and the place in the whole list where the next page begins.
-pub async fn wanted_of<T, F: Future<Output = Answer<(Vec<T>, bool)>>>(
-    (limit, offset): (i64, i64),
-    wanted: impl Fn(&T) -> bool,
-    read: impl Fn(i64, i64) -> F,
-) -> Answer<(Vec<T>, Option<String>)> {
-    let limit = usize::try_from(limit).unwrap_or(1);
-    let (mut page, mut at, mut next) = (Vec::new(), offset, offset);
-    loop {
-        let (items, more) = read(LIST_MAX, at).await?;
-        for item in items {
-            at += 1;
-            if !wanted(&item) {
-                continue;
-            }
-            if page.len() == limit {
-                return Ok((page, Some(next.to_string())));
-            }
-            page.push(item);
-            next = at;
-        }
-        if !more {
-            return Ok((page, None));
-        }
-    }
-}
-
-/// A list's `limit`: 1 to 1_000, by default 100.
-pub fn page_limit(limit: Option<i64>) -> Answer<i64> {
-    let limit = limit.unwrap_or(100);
-    if (1..=LIST_MAX).contains(&limit) {
-        Ok(limit)
-    } else {
-        Err(Problem::invalid("limit", format!("must be in 1..={LIST_MAX}, got {limit}")))
     }
 }
 

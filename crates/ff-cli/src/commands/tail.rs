@@ -10,7 +10,6 @@ use ff_api::executions::GetAttempt;
 use ff_api::payload::{Encoding, Payload};
 use ff_api::streams::{ReadStream, StreamEvent, StreamItem, StreamLine, StreamQuery, TailQuery, TailStream};
 use ff_core::types::ExecutionId;
-use serde_json::value::RawValue;
 
 use crate::client::{Api, ServerArgs, item};
 use crate::follow::Follow;
@@ -74,9 +73,7 @@ impl Tail {
         match (self.output.output, &line.item) {
             (Output::Json, _) => say_raw(text)?,
             (Output::Ids, _) => say(&line.cursor)?,
-            (Output::Table, StreamItem::Frame(frame)) => {
-                say(&shown(frame.payload.as_deref(), frame.payload_encoding)?)?
-            }
+            (Output::Table, StreamItem::Frame(frame)) => say(&shown(frame.payload.as_deref(), frame.payload_encoding))?,
             (Output::Table, StreamItem::End { closed_reason, .. }) => {
                 let attempt = line.attempt_index.map_or_else(|| "it".to_owned(), |index| format!("attempt {index}"));
                 let closed = line.event == StreamEvent::Closed;
@@ -91,7 +88,7 @@ impl Tail {
         let (mut after, mut seen) = (self.after.clone().unwrap_or_else(|| "start".to_owned()), false);
         loop {
             let block_ms = i64::try_from(BLOCK.as_millis()).ok();
-            let query = StreamQuery { after: Some(after.clone()), limit: Some(1_000), block_ms };
+            let query = StreamQuery { after: Some(after.clone()), to: None, limit: Some(1_000), block_ms };
             let page = api.ask_within(&Ask::<ReadStream>::by((self.id, attempt), query), BLOCK).await?.value;
             seen |= !page.frames.is_empty();
             for frame in &page.frames {
@@ -99,7 +96,7 @@ impl Tail {
                     // One line for each, whatever space the payload was written with.
                     Output::Json => say(&serde_json::to_string(frame)?.replace(['\n', '\r'], " "))?,
                     Output::Ids => say(&frame.id)?,
-                    Output::Table => say(&shown(frame.payload.as_deref(), frame.payload_encoding)?)?,
+                    Output::Table => say(&shown(frame.payload.as_deref(), frame.payload_encoding))?,
                 }
             }
             if page.closed_at.is_some() {
@@ -124,18 +121,17 @@ impl Tail {
 }
 
 /// A payload for people: a text as it is, other JSON as it was written, bytes that are text as text.
-fn shown(payload: Option<&RawValue>, encoding: Option<Encoding>) -> anyhow::Result<String> {
-    let Some(payload) = payload else { return Ok(String::new()) };
+fn shown(bytes: Option<&[u8]>, encoding: Option<Encoding>) -> String {
+    let Some(bytes) = bytes else { return String::new() };
+    let payload = Payload { bytes: bytes.to_vec(), encoding: encoding.unwrap_or(Encoding::Json) };
+    let (field, encoding) = payload.written();
     let text = match encoding {
-        Some(Encoding::Base64) => {
-            let bytes = Payload::read("payload", Some(payload), encoding)?.map(|payload| payload.bytes);
-            bytes.and_then(|bytes| String::from_utf8(bytes).ok())
-        }
-        _ => None,
+        Encoding::Base64 => String::from_utf8(payload.bytes).ok(),
+        Encoding::Json => None,
     };
-    let text = text.or_else(|| serde_json::from_str(payload.get()).ok());
-    let shown = text.unwrap_or_else(|| payload.get().replace(['\n', '\r'], " "));
-    Ok(if terminal::is_live() { terminal::harmless(&shown) } else { shown })
+    let text = text.or_else(|| serde_json::from_str(field.get()).ok());
+    let shown = text.unwrap_or_else(|| field.get().replace(['\n', '\r'], " "));
+    if terminal::is_live() { terminal::harmless(&shown) } else { shown }
 }
 
 #[cfg(test)]
@@ -148,11 +144,10 @@ mod tests {
             (r#""hello""#, Encoding::Json, "hello"),
             (r#"{"a":12345678901234567890}"#, Encoding::Json, r#"{"a":12345678901234567890}"#),
             ("{\n\"a\":1}", Encoding::Json, r#"{ "a":1}"#),
-            (r#""aGVsbG8=""#, Encoding::Base64, "hello"),
-            (r#""AAH/""#, Encoding::Base64, "AAH/"),
+            ("hello", Encoding::Base64, "hello"),
         ] {
-            let raw = RawValue::from_string(json.to_owned()).unwrap();
-            assert_eq!(shown(Some(&raw), Some(encoding)).unwrap(), text);
+            assert_eq!(shown(Some(json.as_bytes()), Some(encoding)), text);
         }
+        assert_eq!(shown(Some(&[0, 1, 255]), Some(Encoding::Base64)), "AAH/");
     }
 }

@@ -10,7 +10,7 @@ use ff_api::executions::{
 };
 use ff_api::operation::Nothing;
 use ff_api::suspensions::Suspension;
-use ff_api::{Ask, Invalid, Listed, Problem, page};
+use ff_api::{Ask, Listed, Problem, page};
 use ff_core::limits::{REASON_BYTES_MAX, TIME_MS_MAX};
 use ff_core::types::TimestampMs;
 use ff_script::generated::{
@@ -19,13 +19,11 @@ use ff_script::generated::{
 };
 use futures::stream::{self, StreamExt, TryStreamExt};
 
-use super::bounded;
+use super::{bounded, wait_of};
 use crate::operations::ListCursor;
 use crate::principal::Principal;
 use crate::service::{Handle, Service};
 
-/// The longest wait for a result.
-const WAIT_MS_MAX: i64 = 30_000;
 /// The most older attempts that a history shows.
 const ATTEMPTS_MAX: u32 = 1_000;
 const AT_ONCE: usize = 16;
@@ -64,12 +62,12 @@ impl Handle<GetExecution> for Service {
 
 impl Handle<GetResult> for Service {
     async fn handle(&self, _: &Principal, ask: Ask<GetResult>) -> Result<ResultAnswer, Problem> {
-        let wait_ms = ask.query.wait_ms.unwrap_or(0);
-        let known = u64::try_from(wait_ms).ok().filter(|_| wait_ms <= WAIT_MS_MAX);
-        let wait = known
-            .map(Duration::from_millis)
-            .ok_or_else(|| Invalid::new("wait_ms", format!("must be in 0..={WAIT_MS_MAX}, got {wait_ms}")))?;
-        let reply = self.engine.waiting().result(ask.at, wait).await;
+        let wait = wait_of("wait_ms", ask.query.wait_ms)?;
+        let waiting = self.engine.waiting();
+        let reply = tokio::select! {
+            reply = waiting.result(ask.at, wait) => reply,
+            () = self.stop.cancelled(), if !wait.is_zero() => waiting.result(ask.at, Duration::ZERO).await,
+        };
         Ok(ResultAnswer::new(ask.at, reply.map_err(|error| Problem::from(error).about(ask.at))?))
     }
 }

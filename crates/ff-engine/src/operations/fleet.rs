@@ -4,8 +4,9 @@ use ff_core::error_code::ErrorCode;
 use ff_core::types::{AttemptId, ExecutionId};
 use ff_script::generated::{
     ConsumeGrant, ConsumeGrantReply, DeregisterWorker, DeregisterWorkerReply, DrainWorker, DrainWorkerReply, GetWorker,
-    GetWorkerReply, Grant, HeartbeatResult, HeartbeatWorkers, HeartbeatWorkersReply, ListWorkers, ListWorkersReply,
-    MarkWorkerDead, OfferGrant, RecordAction, RecordedAction, RegisterWorker, RegisterWorkerReply, Task, Worker,
+    GetWorkerReply, Grant, HeartbeatResult, HeartbeatWorkers, HeartbeatWorkersReply, Library, LibraryReply,
+    ListWorkers, ListWorkersReply, MarkWorkerDead, NextDue, NextDueReply, OfferGrant, RecordAction, RecordedAction,
+    RegisterWorker, RegisterWorkerReply, Task, Worker,
 };
 use ff_script::{Error, Route};
 use uuid::Uuid;
@@ -128,13 +129,30 @@ impl Operations {
         let mut all = Vec::new();
         let mut offset = 0;
         loop {
-            let ListWorkersReply::Workers { items, more } =
-                self.client.call(Route::Fleet, &ListWorkers { limit: PAGE, offset }).await?;
+            let (items, more) = self.workers_from(offset, PAGE).await?;
             all.extend(items);
             if !more {
                 return Ok(all);
             }
             offset += PAGE;
         }
+    }
+
+    /// Live workers behind the first `offset`, and whether there are more.
+    pub(crate) async fn workers_from(&self, offset: i64, limit: i64) -> Result<(Vec<Worker>, bool), Error> {
+        let ListWorkersReply::Workers { items, more } =
+            self.client.call(Route::Fleet, &ListWorkers { limit, offset }).await?;
+        Ok((items, more))
+    }
+
+    /// The time by the store's own clock. It fails while the store cannot be reached.
+    pub async fn now(&self) -> Result<i64, Error> {
+        let NextDueReply::Next { now, .. } = self.client.call(Route::Execution(0), &NextDue {}).await?;
+        Ok(now)
+    }
+
+    /// The library of the store.
+    pub(crate) async fn library(&self) -> Result<LibraryReply, Error> {
+        self.client.call(Route::Fleet, &Library {}).await
     }
 }

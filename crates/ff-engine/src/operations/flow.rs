@@ -74,11 +74,6 @@ impl NewFlow {
         Self { fields, members: Vec::new(), edges: Vec::new(), seal: true }
     }
 
-    /// Puts every member that names no trace of its own into this one, those of nested flows included.
-    pub fn trace(&mut self, trace_parent: &str) {
-        trace_members(&mut self.members, trace_parent);
-    }
-
     /// Proposes an id; submitting the same flow with it again answers the first one.
     #[must_use]
     pub fn with_id(mut self, id: FlowId) -> Self {
@@ -139,16 +134,6 @@ pub struct NewMember {
     pub inbound: Option<Inbound>,
     /// The flow that runs in its place.
     pub flow: Option<Box<NewFlow>>,
-}
-
-/// Puts members that name no trace of their own into this one, those of nested flows included.
-pub fn trace_members(members: &mut [NewMember], trace_parent: &str) {
-    for member in members {
-        member.fields.trace_parent.get_or_insert_with(|| trace_parent.to_owned());
-        if let Some(nested) = &mut member.flow {
-            nested.trace(trace_parent);
-        }
-    }
 }
 
 impl NewMember {
@@ -218,6 +203,19 @@ pub struct Graph {
     pub edges: Vec<Edge>,
     /// The version of the graph; it did not change while it was read.
     pub version: i64,
+}
+
+/// The first members of a flow with the edges out of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FirstMembers {
+    /// The members, in the order they were added.
+    pub members: Vec<Member>,
+    /// The edges out of them.
+    pub edges: Vec<Edge>,
+    /// There are more edges than were read.
+    pub edges_omitted: bool,
+    /// The number to go on after; nothing at the end.
+    pub next: Option<i64>,
 }
 
 /// One page of a flow's members.
@@ -754,6 +752,39 @@ impl Operations {
         let ReadFlowReply::Page { members, next, .. } =
             self.client.call(self.client.route_of_flow(&flow_id), &call).await?;
         Ok(MemberPage { items: members, next: next.map(|next| next.member) })
+    }
+
+    /// The first members of a flow, and the edges out of them unless these are too many.
+    pub(crate) async fn first_members(
+        &self,
+        flow_id: FlowId,
+        members_max: usize,
+        edges_max: usize,
+    ) -> Result<FirstMembers, Error> {
+        let route = self.client.route_of_flow(&flow_id);
+        let mut first = FirstMembers::default();
+        let mut after: Option<GraphPosition> = None;
+        loop {
+            let left = members_max.saturating_sub(first.members.len());
+            // A page may stop amid the edges of a member. They are read on even when no further member fits.
+            let amid = after.as_ref().is_some_and(|after| after.edge > 0) && !first.edges_omitted;
+            if left == 0 && !amid {
+                first.next = after.map(|after| after.member);
+                return Ok(first);
+            }
+            let limit = i64::try_from(left.max(1)).unwrap_or(1);
+            let call = ReadFlow { after, edges: !first.edges_omitted, flow_id, limit };
+            let ReadFlowReply::Page { members, edges, next, .. } = self.client.call(route, &call).await?;
+            first.members.extend(members);
+            first.edges.extend(edges);
+            first.edges_omitted |= first.edges.len() > edges_max;
+            match next {
+                // Without edges the page goes on after the member.
+                Some(next) if first.edges_omitted => after = Some(GraphPosition { edge: 0, ..next }),
+                Some(next) => after = Some(next),
+                None => return Ok(first),
+            }
+        }
     }
 
     /// All members and edges of a flow, at one version of its graph.

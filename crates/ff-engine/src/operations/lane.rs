@@ -101,14 +101,20 @@ impl Operations {
         let mut all = Vec::new();
         let mut offset = 0;
         loop {
-            let ListLanesReply::Lanes { entries, more } =
-                self.client.call(Route::Fleet, &ListLanes { limit: PAGE, offset }).await?;
+            let (entries, more) = self.lanes_from(offset, PAGE).await?;
             all.extend(entries);
             if !more {
                 return Ok(all);
             }
             offset += PAGE;
         }
+    }
+
+    /// Lanes behind the first `offset`, oldest first, and whether there are more.
+    pub(crate) async fn lanes_from(&self, offset: i64, limit: i64) -> Result<(Vec<LaneEntry>, bool), Error> {
+        let ListLanesReply::Lanes { entries, more } =
+            self.client.call(Route::Fleet, &ListLanes { limit, offset }).await?;
+        Ok((entries, more))
     }
 
     /// The counts of every partition.

@@ -36,9 +36,7 @@ pub use blocked::{BudgetLineCursor, QuotaLineCursor};
 pub use budget::{BudgetFilter, BudgetPage, BudgetStatus};
 pub use calendar::{BadZone, next_reset};
 pub use children::{NewChild, Spawned, child_id};
-pub use flow::{
-    FlowCursor, FlowFilter, FlowPage, Graph, MemberPage, NewFlow, NewMember, SubmittedFlow, member_id, trace_members,
-};
+pub use flow::{FlowCursor, FlowFilter, FlowPage, Graph, MemberPage, NewFlow, NewMember, SubmittedFlow, member_id};
 pub use holders::{Admitted, Room, lane_of_set, set_of_lane};
 pub use lane::{Counts, partition_stats};
 pub use lane_waits::{Ahead, LaneWaiters};

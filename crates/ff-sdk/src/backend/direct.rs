@@ -18,7 +18,7 @@ use ff_script::generated::{
 use ff_script::{Bytes, Error, Route};
 use uuid::Uuid;
 
-use super::direct_waits::Places;
+use super::keys::Places;
 use super::{
     Backend, Claim, End, Failing, Finished, Identity, LeaseRef, Reach, Registered, Renewal, Standing, Take, Transport,
     is_json, ttl,

@@ -11,11 +11,10 @@ use ff_core::types::ExecutionId;
 use ff_engine::ListCursor;
 
 use super::Reach;
+use super::reach::WAIT_MAX;
 use crate::SdkError;
 use crate::snapshot::{ChildSnapshot, ExecutionPage, ExecutionResult, ExecutionSnapshot};
 
-/// The longest wait of one request.
-const WAIT_MAX: Duration = Duration::from_secs(30);
 /// How many children one request reads.
 const CHILDREN: i64 = 1_000;
 

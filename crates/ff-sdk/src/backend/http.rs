@@ -28,6 +28,7 @@ use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
 use super::http_submissions::Submissions;
+use super::reach::{WAIT_MAX, unfit};
 use super::{
     Backend, Claim, End, Failing, Finished, Identity, LeaseRef, Reach, Registered, Renewal, Standing, Take, Transport,
     ttl,
@@ -38,7 +39,6 @@ use crate::http::{HttpClient, HttpOptions};
 use crate::snapshot::WorkerSnapshot;
 use crate::task::FailOutcome;
 
-pub(super) const WAIT_MAX: Duration = Duration::from_secs(30);
 /// How soon a worker that could not reach the server is attended to again.
 const ATTEND_AGAIN: Duration = Duration::from_millis(500);
 
@@ -99,11 +99,6 @@ fn beat(who: &Identity, leases: &[LeaseRef]) -> Ask<Heartbeat> {
     let renew = leases.iter().map(|lease| RenewBody::of(lease.execution_id, lease.fence())).collect();
     let body = HeartbeatBody { renew: Some(renew), incarnation: Some(who.incarnation), request_id: None };
     Ask::with(who.instance.clone(), body)
-}
-
-/// A field of a call that the API does not take.
-pub(super) fn unfit(operation: &'static str) -> impl Fn(ff_api::Invalid) -> SdkError {
-    move |invalid| SdkError::config(operation, &invalid.field, invalid.problem)
 }
 
 pub(super) fn millis(duration: Duration) -> u64 {

@@ -3,7 +3,7 @@
 use ff_api::claims::{Passed, Task};
 use ff_core::types::{LaneId, LeaseEpoch, Namespace, TimestampMs};
 
-use super::http_waits::{bytes, signals};
+use super::waits::bytes;
 use super::{Claim, LeaseRef};
 use crate::SdkError;
 use crate::flows::{Place, Upstream};
@@ -61,7 +61,7 @@ impl TryFrom<ff_api::claims::Resume> for Resume {
             suspension_id: resume.suspension_id,
             cause: resume.cause.into(),
             continuation: bytes("continuation", resume.continuation.as_deref(), resume.continuation_encoding)?,
-            signals: signals(resume.signals)?,
+            signals: resume.signals.into_iter().map(Into::into).collect(),
             more: false,
             children: resume.children.unwrap_or_default(),
             more_children: resume.more_children == Some(true),

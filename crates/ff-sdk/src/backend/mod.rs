@@ -4,9 +4,6 @@
 //! is the same code for both.
 
 mod direct;
-mod direct_flows;
-mod direct_streams;
-mod direct_waits;
 mod executions;
 mod flows;
 #[cfg(feature = "http")]
@@ -16,13 +13,8 @@ mod http_claims;
 #[cfg(feature = "http")]
 mod http_ends;
 #[cfg(feature = "http")]
-mod http_flows;
-#[cfg(feature = "http")]
-mod http_streams;
-#[cfg(feature = "http")]
 mod http_submissions;
-#[cfg(feature = "http")]
-mod http_waits;
+mod keys;
 mod reach;
 mod streams;
 mod waits;
@@ -44,19 +36,15 @@ use crate::waits::Resume;
 
 pub use crate::flows::Place;
 pub use direct::Direct;
-pub use direct_waits::KeyPlaces;
-#[cfg(feature = "embedded")]
-pub(crate) use direct_waits::waitpoints_error;
 pub use ff_engine::fleet::Standing;
-pub(crate) use flows::list_flows;
-pub use flows::{ChildrenWait, Flows};
 #[cfg(feature = "http")]
 pub use http::Http;
+pub use keys::KeyPlaces;
 #[cfg(feature = "embedded")]
 pub(crate) use reach::Crossing;
 pub use reach::Reach;
-pub use streams::{Appended, FramePlace, FrameSpan, Frames};
-pub use waits::{Suspended, Suspending, Waits};
+pub(crate) use streams::FrameSpan;
+pub(crate) use waits::{Suspended, Suspending};
 
 /// How a backend reaches the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -228,7 +216,7 @@ pub struct Finished {
 
 /// Everything the SDK asks of an engine. Object safe; nothing has a default body.
 #[async_trait]
-pub trait Backend: Waits + Frames + Flows + Send + Sync + 'static {
+pub trait Backend: Send + Sync + 'static {
     /// How it travels.
     fn transport(&self) -> Transport;
 

@@ -12,6 +12,14 @@ use serde::de::DeserializeOwned;
 use super::Http;
 use crate::SdkError;
 
+/// The longest wait of one request.
+pub(super) const WAIT_MAX: Duration = Duration::from_secs(30);
+
+/// A field of a call that the API does not take.
+pub(super) fn unfit(operation: &'static str) -> impl Fn(ff_api::Invalid) -> SdkError {
+    move |invalid| SdkError::config(operation, &invalid.field, invalid.problem)
+}
+
 /// Stands between a worker and the engine; a test lets the worker's process die here.
 pub(crate) trait Crossing: Send + Sync {
     /// Before a request leaves.
@@ -50,6 +58,11 @@ impl Reach {
     #[cfg(feature = "embedded")]
     pub(crate) fn watched(self, crossing: Arc<dyn Crossing>) -> Self {
         Self { crossing: Some(crossing), ..self }
+    }
+
+    /// True when the engine runs in this process.
+    pub(super) fn is_in_process(&self) -> bool {
+        matches!(self.way, Way::InProcess(_))
     }
 
     /// Asks for one operation.

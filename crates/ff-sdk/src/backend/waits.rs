@@ -1,21 +1,24 @@
-//! The part of the seam that waits: suspending, waitpoints, signals.
+//! Suspensions, waitpoints and signals, whichever way the engine is reached.
 
-use async_trait::async_trait;
+use ff_api::suspensions::{SuspendAnswer, SuspendBody, SuspendTask, WaitpointBody};
+use ff_api::waitpoints::{
+    CreateWaitpoint, CreateWaitpointBody, DeliverSignal, DeliveryOutcome, ListSignals, SignalBody,
+};
+use ff_api::{Ask, Encoding, Payload};
 use ff_core::condition::Condition;
-use ff_core::types::{ExecutionId, Namespace, SignalId, SuspensionId, WaitpointId};
+use ff_core::types::{ExecutionId, SignalId, SuspensionId, TimestampMs, WaitpointId};
 use ff_engine::{OpenedWaitpoint, WaitpointSpec};
-use ff_script::generated::SuspensionReason;
+use ff_script::generated::{self, SuspensionReason};
+use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use super::LeaseRef;
+use super::{LeaseRef, Reach};
 use crate::SdkError;
-use crate::waits::{ResumeSignal, Signal, SignalOutcome, Suspension, TimeoutBehavior};
+use crate::waits::{ResumeSignal, Signal, SignalOutcome, Suspension, TimeoutBehavior, unexpected};
 
 /// What a task asks to wait for.
 #[derive(Clone, Debug)]
 pub struct Suspending {
-    /// The execution's namespace, which tokens are bound to.
-    pub namespace: Namespace,
     /// Why.
     pub reason: SuspensionReason,
     /// Waitpoints to open.
@@ -50,39 +53,187 @@ pub enum Suspended {
     },
 }
 
-/// Suspensions, waitpoints and signals. Object safe; nothing has a default body.
-#[async_trait]
-pub trait Waits: Send + Sync + 'static {
+/// The bytes of a field and its encoding.
+#[cfg(feature = "http")]
+pub(super) fn bytes(
+    field: &str,
+    value: Option<&RawValue>,
+    encoding: Option<Encoding>,
+) -> Result<Option<Vec<u8>>, SdkError> {
+    let read = Payload::read(field, value, encoding);
+    Ok(read.map_err(|error| unexpected(&format!("a payload: {error}")))?.map(|payload| payload.bytes))
+}
+
+/// The two fields that carry these bytes.
+fn written(bytes: Option<&[u8]>) -> (Option<Box<RawValue>>, Option<Encoding>) {
+    bytes.map(|bytes| Payload::of(bytes.to_vec()).written()).unzip()
+}
+
+/// A waitpoint to open.
+fn open(spec: &WaitpointSpec) -> WaitpointBody {
+    WaitpointBody {
+        key: Some(spec.key.clone()),
+        expires_in_ms: spec.expires_in_ms,
+        allowed_signals: some(&spec.allowed_signals),
+        approvers: some(&spec.approvers),
+        uses: spec.uses,
+        ..WaitpointBody::default()
+    }
+}
+
+fn some(names: &[String]) -> Option<Vec<String>> {
+    (!names.is_empty()).then(|| names.to_vec())
+}
+
+fn said(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+impl Reach {
     /// Sets a running attempt aside until its condition is met. The same request id answers the same waitpoints and tokens.
-    async fn suspend(&self, lease: LeaseRef, suspending: &Suspending) -> Result<Suspended, SdkError>;
+    pub(crate) async fn suspend(&self, lease: LeaseRef, suspending: &Suspending) -> Result<Suspended, SdkError> {
+        let (continuation, continuation_encoding) = written(suspending.continuation.as_deref());
+        let pending = |id: &WaitpointId| WaitpointBody { waitpoint_id: Some(*id), ..WaitpointBody::default() };
+        let waitpoints = suspending.waitpoints.iter().map(open).chain(suspending.adopt.iter().map(pending));
+        let body = SuspendBody {
+            fence: lease.fence(),
+            reason: suspending.reason,
+            waitpoints: Some(waitpoints.collect()),
+            condition: Some(suspending.condition.clone()),
+            timeout_ms: suspending.timeout_ms.map(|ms| i64::try_from(ms).unwrap_or(i64::MAX)),
+            timeout_behavior: Some(generated::TimeoutBehavior::from(suspending.timeout_behavior).into()),
+            continuation,
+            continuation_encoding,
+            step: suspending.step.clone(),
+            request_id: Some(suspending.request_id.to_string()),
+        };
+        let answer = self.ask(Ask::<SuspendTask>::with(lease.execution_id, body)).await;
+        Ok(match answer.map_err(|error| self.of_keys("suspend", error))? {
+            SuspendAnswer::Suspended { suspension_id, waitpoints, timeout_at, .. } => {
+                let timeout_at = timeout_at.map(TimestampMs);
+                Suspended::Waiting(Suspension { suspension_id, waitpoints, timeout_at })
+            }
+            SuspendAnswer::AlreadySatisfied { suspension_id, signals, .. } => {
+                let signals = signals.into_iter().map(ResumeSignal::from).collect();
+                Suspended::AlreadySatisfied { suspension_id, signals }
+            }
+        })
+    }
 
     /// Opens a waitpoint while the attempt runs. The same request id answers the same waitpoint and tokens.
-    async fn create_waitpoint(
+    pub(crate) async fn create_waitpoint(
         &self,
         lease: LeaseRef,
-        namespace: &str,
         spec: &WaitpointSpec,
         request_id: Uuid,
-    ) -> Result<OpenedWaitpoint, SdkError>;
+    ) -> Result<OpenedWaitpoint, SdkError> {
+        let body = CreateWaitpointBody {
+            fence: lease.fence(),
+            key: spec.key.clone(),
+            expires_in_ms: spec.expires_in_ms,
+            allowed_signals: some(&spec.allowed_signals),
+            approvers: some(&spec.approvers),
+            uses: spec.uses,
+            request_id: Some(request_id.to_string()),
+        };
+        let opened = self.ask(Ask::<CreateWaitpoint>::with(lease.execution_id, body)).await;
+        opened.map_err(|error| self.of_keys("create_pending_waitpoint", error))
+    }
 
     /// The signals that let the leased attempt go on.
-    async fn resume_signals(&self, lease: LeaseRef) -> Result<Vec<ResumeSignal>, SdkError>;
+    pub(crate) async fn resume_signals(&self, lease: LeaseRef) -> Result<Vec<ResumeSignal>, SdkError> {
+        let signals = self.ask(Ask::<ListSignals>::at(lease.execution_id)).await?.signals;
+        Ok(signals.into_iter().map(ResumeSignal::from).collect())
+    }
 
     /// Delivers a signal under a waitpoint token; the same signal id is answered with the first outcome.
-    async fn deliver_signal(
+    pub(crate) async fn deliver_signal(
         &self,
         execution_id: ExecutionId,
         waitpoint_id: WaitpointId,
         signal_id: SignalId,
         signal: &Signal,
-    ) -> Result<SignalOutcome, SdkError>;
+    ) -> Result<SignalOutcome, SdkError> {
+        let (payload, payload_encoding) = written(signal.payload.as_deref());
+        let body = SignalBody {
+            execution_id,
+            signal_id: Some(signal_id),
+            name: signal.signal_name.clone(),
+            payload,
+            payload_encoding,
+            source: said(&signal.source_type),
+            source_identity: said(&signal.source_identity),
+            category: said(&signal.signal_category),
+            correlation_id: None,
+            idempotency_key: signal.idempotency_key.clone(),
+            token: Some(signal.waitpoint_token.clone()),
+        };
+        let delivered = match self.ask(Ask::<DeliverSignal>::with(waitpoint_id, body)).await {
+            Err(error) if is_invalid_token(&error) => return Err(invalid_token()),
+            answer => answer.map_err(|error| self.of_keys("deliver_signal", error))?,
+        };
+        let signal_id = delivered.signal_id;
+        Ok(match delivered.outcome {
+            DeliveryOutcome::TriggeredResume => SignalOutcome::TriggeredResume { signal_id },
+            DeliveryOutcome::Duplicate => SignalOutcome::Duplicate { existing_signal_id: signal_id },
+            DeliveryOutcome::Accepted => {
+                let effect = delivered.effect.ok_or_else(|| unexpected("an accepted signal without an effect"))?;
+                SignalOutcome::Accepted { signal_id, effect }
+            }
+        })
+    }
+
+    /// Keys of this process that cannot be used are a problem of its settings; the text names the file and what to do with it.
+    fn of_keys(&self, context: &str, error: SdkError) -> SdkError {
+        match error {
+            SdkError::Http { code: Some(code), detail, .. } if code == "keys_unavailable" && self.is_in_process() => {
+                SdkError::config(context, "keys", detail)
+            }
+            error => error,
+        }
+    }
 }
 
-/// The refusal of a token that was not signed with one of the store's keys, the same on every transport.
-pub(super) fn invalid_token() -> SdkError {
+/// The refusal of a token that was not signed with one of the store's keys.
+fn invalid_token() -> SdkError {
     ff_core::EngineError::Validation {
         kind: ff_core::error::ValidationKind::Refused(ff_core::ErrorCode::InvalidToken),
         detail: "the token was not signed with a key of this store".to_owned(),
     }
     .into()
+}
+
+/// The engine says so, as a code of its own or as one of the API.
+fn is_invalid_token(error: &SdkError) -> bool {
+    match error {
+        SdkError::Http { code: Some(code), .. } => code == "invalid_token",
+        SdkError::Engine(error) => error.error_code() == Some(ff_core::ErrorCode::InvalidToken),
+        _ => false,
+    }
+}
+
+#[cfg(all(test, feature = "http"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_shown_and_taken_as_they_are() {
+        let table: &[(&[u8], &str)] = &[
+            (b"{}", "json"),
+            (br#"{"b":12345678901234567890123,"a":1.0}"#, "json"),
+            (b"null", "json"),
+            (b"", "base64"),
+            (b" {}", "base64"),
+            (b"hello", "base64"),
+            (&[0, 159], "base64"),
+        ];
+        for (bytes, expected) in table {
+            let (value, encoding) = Payload::of(bytes.to_vec()).written();
+            assert_eq!(encoding.as_str(), *expected, "{bytes:?}");
+            // A reader takes null for nothing and goes by the encoding.
+            let value = Some(value).filter(|value| value.get() != "null");
+            assert_eq!(super::bytes("payload", value.as_deref(), Some(encoding)).unwrap().as_deref(), Some(*bytes));
+        }
+        assert_eq!(super::bytes("payload", None, None).unwrap(), None);
+    }
 }

@@ -1,8 +1,8 @@
 //! Waiting for children, and what became of them.
 
+use ff_api::children::WaitedForChildren;
 use ff_core::types::SuspensionId;
 
-use crate::backend::ChildrenWait;
 use crate::snapshot::ChildSnapshot;
 use crate::task::TaskCore;
 use crate::waits::ResumeCause;
@@ -35,13 +35,14 @@ impl TaskCore {
     /// Sets the task aside until its children have ended; the lease stays when they have, unless it goes `aside` all the same.
     pub(crate) async fn wait_children(&self, aside: bool) -> Result<Waited, SdkError> {
         let wait_id = SuspensionId::mint();
-        match self.repeat(|| self.backend.wait_children(self.lease.at, wait_id, aside)).await? {
-            ChildrenWait::Waiting { open } => {
+        let reach = self.backend.reach();
+        match self.repeat(|| reach.wait_children(self.lease.at, wait_id, aside)).await? {
+            WaitedForChildren::Waiting { open } => {
                 self.set_aside();
-                Ok(Waited::Aside { open })
+                Ok(Waited::Aside { open: open.unsigned_abs() })
             }
-            ChildrenWait::Ended { children, more: false } => Ok(Waited::Ended(children)),
-            ChildrenWait::Ended { more: true, .. } => Ok(Waited::Ended(self.children().await?)),
+            WaitedForChildren::Ended { children, more_children: false } => Ok(Waited::Ended(children)),
+            WaitedForChildren::Ended { more_children: true, .. } => Ok(Waited::Ended(self.children().await?)),
         }
     }
 

@@ -128,7 +128,8 @@ impl TaskCore {
         }
         let resolved = |(index, child): (usize, ChildSpec)| child.resolved(self, request, index);
         let children: Vec<NewChild> = children.into_iter().enumerate().map(resolved).collect();
-        self.repeat(|| self.backend.spawn(self.lease.at, &children, request)).await
+        let reach = self.backend.reach();
+        self.repeat(|| reach.spawn(self.lease.at, &children, request)).await
     }
 }
 

@@ -1,7 +1,7 @@
 //! Frames as they are written and read.
 
 use ff_core::types::TimestampMs;
-use ff_script::generated::{Frame, FrameMode};
+use ff_script::generated::FrameMode;
 
 use super::StreamCursor;
 
@@ -79,20 +79,6 @@ pub struct StreamFrame {
     pub mode: FrameMode,
     /// When it was written.
     pub at: TimestampMs,
-}
-
-impl From<Frame> for StreamFrame {
-    fn from(frame: Frame) -> Self {
-        Self {
-            id: frame.id,
-            sequence: frame.sequence.unsigned_abs(),
-            frame_type: frame.r#type,
-            payload: frame.payload.map(|bytes| bytes.0).unwrap_or_default(),
-            correlation_id: frame.correlation_id,
-            mode: frame.mode,
-            at: TimestampMs(frame.at),
-        }
-    }
 }
 
 /// Frames of one attempt, in order, and whether more can come.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ff_core::types::{AttemptIndex, ExecutionId};
 
 use super::{FrameId, StreamCursor, StreamFrames};
-use crate::backend::{Backend, FramePlace, FrameSpan};
+use crate::backend::{Backend, FrameSpan};
 use crate::{ClaimedTask, FlowFabricAdminClient, FlowFabricWorker, SdkError};
 
 /// The longest a tail waits for a frame, in milliseconds.
@@ -93,13 +93,14 @@ pub(crate) async fn read(
         // Before every frame.
         StreamCursor::Start => Some(FrameId::FIRST),
     };
-    let span = FrameSpan { from: begin, to: end };
-    let mut read = backend.read_frames(id, attempt, span, limit).await?;
+    let before = begin.and_then(FrameId::before);
+    let span = FrameSpan { after: before, to: end, block: Duration::ZERO };
+    let mut read = backend.reach().frames(id, attempt, span, limit).await?;
     if end.is_some() {
         // What lies behind the range is not for this reader to know.
         (read.closed_at, read.closed_reason) = (None, None);
     }
-    read.next = match (read.frames.last(), begin.and_then(FrameId::before)) {
+    read.next = match (read.frames.last(), before) {
         (Some(last), _) => StreamCursor::At(last.id.clone()),
         (None, Some(before)) => StreamCursor::At(before.to_string()),
         (None, None) => StreamCursor::from_beginning(),
@@ -141,7 +142,8 @@ pub(crate) async fn tail(
         return Err(SdkError::config(context, "after", message));
     };
     let place = place(context, "after", text, u64::MAX)?;
-    let mut read = backend.tail_frames(id, attempt, FramePlace(place), Duration::from_millis(block_ms), limit).await?;
+    let span = FrameSpan { after: Some(place), to: None, block: Duration::from_millis(block_ms) };
+    let mut read = backend.reach().frames(id, attempt, span, limit).await?;
     read.next = StreamCursor::At(read.frames.last().map_or_else(|| text.clone(), |last| last.id.clone()));
     Ok(read)
 }
@@ -153,7 +155,7 @@ pub async fn stream_summary(
     execution_id: &ExecutionId,
     attempt_index: Option<AttemptIndex>,
 ) -> Result<Option<Vec<u8>>, SdkError> {
-    backend.as_backend().summary(*execution_id, attempt_index).await
+    backend.as_backend().reach().summary(*execution_id, attempt_index).await
 }
 
 impl ClaimedTask {

@@ -1,10 +1,10 @@
 //! Appending frames under a lease.
 
+use ff_api::streams::AppendedFrames;
 use tokio::sync::Mutex;
 use uuid::Uuid;
 
 use super::{AppendFrameOutcome, NewFrame};
-use crate::backend::Appended;
 use crate::error::worth_repeating;
 use crate::task::TaskCore;
 use crate::{ClaimedTask, SdkError};
@@ -71,7 +71,7 @@ impl Position {
         (!fitting.is_empty()).then(|| (fitting, *batch.call.get_or_insert(fresh)))
     }
 
-    fn answered(&mut self, appended: Appended) {
+    fn answered(&mut self, appended: AppendedFrames) {
         self.next = Some(appended.next_sequence);
         if let Some(batch) = &mut self.unfinished {
             batch.call = None;
@@ -94,11 +94,10 @@ impl TaskCore {
     pub(crate) async fn append_frames(&self, frames: &[NewFrame]) -> Result<Vec<AppendFrameOutcome>, SdkError> {
         let mut position = self.writer.0.lock().await;
         position.take_up(frames);
-        let mut lost = false;
+        let (mut lost, reach) = (false, self.backend.reach());
         while let Some((frames, call)) = position.next_call() {
             let count = frames.len();
-            let answer =
-                self.repeat(|| self.backend.append_frames(self.lease.at, frames, call.first, call.request_id)).await;
+            let answer = self.repeat(|| reach.append_frames(self.lease.at, frames, call.first, call.request_id)).await;
             match answer {
                 Ok(appended) if appended.ids.len() == count => position.answered(appended),
                 Ok(_) => return Err(crate::waits::unexpected("another number of frames than it was given")),
@@ -218,18 +217,23 @@ mod tests {
         assert_ne!(other.request_id, first.request_id);
     }
 
+    fn appended(ids: Vec<String>, next_sequence: u64) -> AppendedFrames {
+        let execution_id = ff_core::types::ExecutionId::mint();
+        AppendedFrames { execution_id, ids, next_sequence, replayed: false }
+    }
+
     #[test]
     fn frames_given_again_go_on_where_they_stopped() {
         let mut position = Position { next: Some(0), unfinished: None };
         position.take_up(&frames(&[1; 65]));
         call(&mut position);
         let ids = (0..64).map(|n| format!("9-{n}")).collect();
-        position.answered(Appended { ids, next_sequence: 64 });
+        position.answered(appended(ids, 64));
         let second = call(&mut position);
         position.take_up(&frames(&[1; 65]));
         let (rest, again) = position.next_call().expect("one is left");
         assert_eq!((rest.len(), again), (1, second));
-        position.answered(Appended { ids: vec!["9-64".to_owned()], next_sequence: 65 });
+        position.answered(appended(vec!["9-64".to_owned()], 65));
         assert!(position.next_call().is_none());
         assert_eq!(position.unfinished.expect("it is whole").outcomes[64].frame_count, 65);
     }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use ff_api::Ask;
+use ff_api::waitpoints::{ReissueBody, ReissueToken};
 use ff_core::types::{AttemptIndex, ExecutionId};
 use ff_script::generated::{Waitpoint, WaitpointState};
 
@@ -50,9 +52,9 @@ impl TestEngine {
             let keys: Vec<&str> = open.iter().map(|waitpoint| waitpoint.key.as_str()).collect();
             panic!("{id} has no open waitpoint {key:?}, only {keys:?}");
         };
-        let waitpoints = self.embedded().waitpoints()?;
-        let issued = waitpoints.reissue(waitpoint.waitpoint_id, approver, "test").await;
-        let issued = issued.map_err(|error| crate::backend::waitpoints_error("signal", error))?;
+        let body = ReissueBody { approver: approver.map(str::to_owned) };
+        let reach = self.admin().backend().reach();
+        let issued = reach.ask(Ask::<ReissueToken>::with(waitpoint.waitpoint_id, body)).await?;
         let signal = Signal {
             signal_name: name.to_owned(),
             signal_category: String::new(),

@@ -64,8 +64,8 @@ impl TaskCore {
     }
 
     async fn ask_for_waitpoint(&self, request_id: Uuid, spec: &WaitpointSpec) -> Result<OpenedWaitpoint, SdkError> {
-        let namespace = self.claim.namespace.as_str();
-        let answer = self.repeat(|| self.backend.create_waitpoint(self.lease.at, namespace, spec, request_id)).await;
+        let reach = self.backend.reach();
+        let answer = self.repeat(|| reach.create_waitpoint(self.lease.at, spec, request_id)).await;
         match &answer {
             Ok(opened) => self.pending.settle(request_id, Some(opened)),
             // It may have been opened.

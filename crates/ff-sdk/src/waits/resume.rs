@@ -66,7 +66,7 @@ impl From<generated::Resume> for Resume {
             suspension_id: resume.suspension_id,
             cause: resume.cause.into(),
             continuation: resume.continuation.map(|bytes| bytes.0),
-            signals: resume.signals.into_iter().map(Into::into).collect(),
+            signals: resume.signals.into_iter().map(|signal| ff_api::waitpoints::Signal::from(signal).into()).collect(),
             more: resume.more,
             children: resume.children.into_iter().flatten().map(Into::into).collect(),
             more_children: resume.more_children == Some(true),
@@ -102,13 +102,13 @@ pub struct ResumeSignal {
     pub received_at: TimestampMs,
 }
 
-impl From<generated::Signal> for ResumeSignal {
-    fn from(signal: generated::Signal) -> Self {
+impl From<ff_api::waitpoints::Signal> for ResumeSignal {
+    fn from(signal: ff_api::waitpoints::Signal) -> Self {
         Self {
             signal_id: signal.signal_id,
             signal_name: signal.name,
             signal_category: signal.category,
-            payload: signal.payload.map(|bytes| bytes.0),
+            payload: signal.payload,
             source_type: signal.source,
             source_identity: signal.source_identity,
             correlation_id: signal.correlation_id,
@@ -125,7 +125,7 @@ impl TaskCore {
         match &self.claim.resume {
             None => Ok(Vec::new()),
             Some(resume) if !resume.more => Ok(resume.signals.clone()),
-            Some(_) => self.backend.resume_signals(self.lease.at).await,
+            Some(_) => self.backend.reach().resume_signals(self.lease.at).await,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ff_core::types::{ExecutionId, SignalId, WaitpointId, WaitpointToken};
 use ff_script::generated::SignalEffect;
 
-use crate::backend::Backend;
+use crate::backend::Reach;
 use crate::error::worth_repeating;
 use crate::{FlowFabricAdminClient, FlowFabricWorker, SdkError};
 
@@ -71,7 +71,7 @@ const DELIVERIES: u32 = 4;
 const DELIVER_AGAIN: Duration = Duration::from_millis(100);
 
 async fn deliver(
-    backend: &dyn Backend,
+    reach: &Reach,
     execution_id: ExecutionId,
     waitpoint_id: WaitpointId,
     signal: &Signal,
@@ -79,7 +79,7 @@ async fn deliver(
     let signal_id = SignalId::mint();
     let (mut pause, mut tries) = (DELIVER_AGAIN, 1);
     loop {
-        match backend.deliver_signal(execution_id, waitpoint_id, signal_id, signal).await {
+        match reach.deliver_signal(execution_id, waitpoint_id, signal_id, signal).await {
             Err(error) if tries < DELIVERIES && worth_repeating(&error) => {
                 tracing::debug!(%error, %waitpoint_id, "a signal was lost on the way and is repeated");
                 tokio::time::sleep(pause).await;
@@ -103,7 +103,7 @@ impl FlowFabricWorker {
         waitpoint_id: &WaitpointId,
         signal: Signal,
     ) -> Result<SignalOutcome, SdkError> {
-        deliver(self.backend().as_ref(), *execution_id, *waitpoint_id, &signal).await
+        deliver(&self.backend().reach(), *execution_id, *waitpoint_id, &signal).await
     }
 }
 
@@ -115,6 +115,6 @@ impl FlowFabricAdminClient {
         waitpoint_id: &WaitpointId,
         signal: Signal,
     ) -> Result<SignalOutcome, SdkError> {
-        deliver(self.backend().as_ref(), *execution_id, *waitpoint_id, &signal).await
+        deliver(&self.backend().reach(), *execution_id, *waitpoint_id, &signal).await
     }
 }

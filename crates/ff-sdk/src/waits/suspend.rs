@@ -204,7 +204,6 @@ impl TaskCore {
         let reason = options.check()?;
         self.settle_pending().await?;
         let suspending = Suspending {
-            namespace: self.claim.namespace.clone(),
             reason,
             step: Some(options.name()),
             waitpoints: options.waitpoints,
@@ -215,7 +214,8 @@ impl TaskCore {
             continuation: options.continuation,
             request_id: Uuid::now_v7(),
         };
-        let mut answer = self.repeat(|| self.backend.suspend(self.lease.at, &suspending)).await?;
+        let reach = self.backend.reach();
+        let mut answer = self.repeat(|| reach.suspend(self.lease.at, &suspending)).await?;
         match &mut answer {
             Suspended::Waiting(suspension) => {
                 for waitpoint in &mut suspension.waitpoints {

@@ -6,8 +6,8 @@ use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
 use axum::http::{Method, StatusCode};
 use ff_core::error_code::ErrorCode;
-use ff_core::types::{BudgetId, ExecutionId, FlowId, QuotaPolicyId, WaitpointId};
-use ff_script::generated::{BudgetRef, Role, Submission};
+use ff_core::types::{ExecutionId, FlowId, WaitpointId};
+use ff_script::generated::Role;
 
 use super::Principal;
 use crate::app::App;
@@ -91,32 +91,4 @@ async fn worker(app: &App, caller: &Principal, instance: &str, own: bool) -> Ans
         return Err(ff_engine::another_owner(instance).into());
     }
     Ok(caller.sees(&worker.namespace(), None, ErrorCode::WorkerNotRegistered)?)
-}
-
-impl App {
-    /// Refuses what would spend from a budget outside of the caller's scope.
-    pub async fn check_budgets(&self, caller: &Principal, budgets: Option<&[BudgetRef]>) -> Answer<()> {
-        for budget in budgets.unwrap_or_default() {
-            self.check_budget(caller, BudgetId::from_uuid(budget.budget_id)).await?;
-        }
-        Ok(())
-    }
-
-    /// Refuses a submission that is outside of the caller's scope, or would spend what is.
-    pub async fn check_submission(&self, caller: &Principal, new: &Submission) -> Answer<()> {
-        caller.check(&new.namespace, Some(&new.lane))?;
-        self.check_spending(caller, new).await
-    }
-
-    /// Refuses a submission that would spend from budgets, or count against quotas, outside of the caller's scope.
-    pub async fn check_spending(&self, caller: &Principal, new: &Submission) -> Answer<()> {
-        if !caller.is_scoped() {
-            return Ok(());
-        }
-        self.check_budgets(caller, new.budgets.as_deref()).await?;
-        for quota in new.quotas.iter().flatten() {
-            self.check_quota(caller, QuotaPolicyId::from_uuid(quota.quota_id)).await?;
-        }
-        Ok(())
-    }
 }

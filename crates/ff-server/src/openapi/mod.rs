@@ -24,6 +24,7 @@ use utoipa_axum::router::UtoipaMethodRouter;
 
 use crate::answering;
 use crate::app::App;
+use crate::carried::{self, Carried};
 use crate::routes;
 
 static DOCUMENT: LazyLock<Bytes> = LazyLock::new(|| {
@@ -95,6 +96,15 @@ impl Described {
         Service: Handle<O>,
     {
         self.serving::<O, _>(answering::answer::<O>)
+    }
+
+    /// With an operation that the service answers, whose headers or wait are about HTTP.
+    pub fn carrying<O>(self) -> Self
+    where
+        O: Describe + Carried<Query: DeserializeOwned, Body: DeserializeOwned, Answer: Serialize>,
+        Service: Handle<O>,
+    {
+        self.serving::<O, _>(carried::answer::<O>)
     }
 
     /// With the shape of a stream's items, which no body names.

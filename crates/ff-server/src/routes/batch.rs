@@ -71,7 +71,7 @@ async fn batch(State(app): State<App>, caller: Caller, request: Request) -> Answ
         let read = match body::read::<SubmitBody>(item).and_then(new_execution) {
             Ok(mut new) => {
                 new.fields.trace_parent = new.fields.trace_parent.or_else(|| trace.clone());
-                app.check_submission(&caller, &new.fields).await.map(|()| new)
+                app.check_submission(&caller, &new.fields).await.map(|()| new).map_err(Problem::from)
             }
             Err(problem) => Err(problem),
         };

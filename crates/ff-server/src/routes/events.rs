@@ -9,10 +9,7 @@ use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use ff_api::events::{Event, EventsQuery, ReadEvents};
-use ff_core::types::{ExecutionId, FlowId, TimestampMs};
-use ff_engine::{Cursor, Delivered, Feed, FeedFilter};
-use ff_script::Route;
-use ff_script::generated::{NextDue, NextDueReply};
+use ff_engine::{Delivered, Feed};
 use futures::stream;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -29,22 +26,6 @@ pub fn routes() -> Described {
     Described::new().serving::<ReadEvents, _>(events)
 }
 
-/// What the feed's own filter does not know.
-struct Further {
-    execution_id: Option<ExecutionId>,
-    flow_id: Option<FlowId>,
-    worker: Option<String>,
-}
-
-impl Further {
-    fn wants(&self, delivered: &Delivered) -> bool {
-        let event = &delivered.event;
-        self.execution_id.is_none_or(|id| event.execution_id == Some(id))
-            && self.flow_id.is_none_or(|flow| event.flow_id == Some(flow))
-            && self.worker.as_ref().is_none_or(|worker| event.worker_instance.as_ref() == Some(worker))
-    }
-}
-
 async fn events(
     State(app): State<App>,
     caller: Caller,
@@ -52,41 +33,20 @@ async fn events(
     Query(query): Query<EventsQuery>,
 ) -> Answer<Response> {
     let last_seen = headers.get("last-event-id").and_then(|id| id.to_str().ok()).filter(|id| !id.is_empty());
-    let cursor = cursor(&app, last_seen.map(str::to_owned).or(query.after)).await?;
-    let tag = match query.tag {
-        None => None,
-        Some(tag) => {
-            let (key, value) = tag.split_once(':').ok_or_else(|| Problem::invalid("tag", "must be key:value"))?;
-            Some((key.to_owned(), value.to_owned()))
-        }
-    };
-    let filter = FeedFilter {
-        namespace: caller.namespace(query.namespace)?,
-        lane: caller.lane(query.lane)?,
-        kind: query.kind,
-        tag,
-        types: query
-            .types
-            .map(|types| types.split(',').map(|one| one.trim().trim_end_matches('*').to_owned()).collect())
-            .unwrap_or_default(),
-    };
-    let left = match query.limit {
+    let left = match query.limit.map(u64::try_from) {
         None => u64::MAX,
-        Some(limit) => u64::try_from(limit)
-            .ok()
-            .filter(|limit| *limit > 0)
-            .ok_or_else(|| Problem::invalid("limit", "must be at least 1"))?,
+        Some(Ok(limit @ 1..)) => limit,
+        Some(_) => return Err(Problem::invalid("limit", "must be at least 1")),
     };
-    let follow = query.follow.unwrap_or(true);
-    let form = Form::accepted(&headers);
-    let mut feed = app.engine.feed(filter, cursor);
+    let (follow, form) = (query.follow.unwrap_or(true), Form::accepted(&headers));
+    let query = EventsQuery { after: last_seen.map(str::to_owned).or(query.after), ..query };
+    let mut feed = app.service.events(&caller, query).await?;
     // The first look happens before the answer begins, so that a cursor that is too old is a problem and no stream.
     let first = feed.next(Duration::ZERO).await?;
-    let further = Further { execution_id: query.execution_id, flow_id: query.flow_id, worker: query.worker };
     let first = Some(first);
     let (stop, spoke, _open) = (app.stop.clone(), Instant::now(), app.metrics.process.stream());
     let keep_alive = app.times.keep_alive;
-    let reader = Reader { feed, further, form, left, follow, first, keep_alive, stop, spoke, over: false, _open };
+    let reader = Reader { feed, form, left, follow, first, keep_alive, stop, spoke, over: false, _open };
     let body = Body::from_stream(stream::unfold(reader, |mut reader| async move {
         let chunk = reader.next().await?;
         Some((Ok::<Bytes, Infallible>(chunk), reader))
@@ -94,22 +54,8 @@ async fn events(
     Ok(([(header::CONTENT_TYPE, form.content_type())], body).into_response())
 }
 
-/// Where to begin: a cursor, `start`, or now by the store's own clock.
-async fn cursor(app: &App, after: Option<String>) -> Answer<Cursor> {
-    match after.as_deref() {
-        Some("start") => Ok(Cursor::start()),
-        None | Some("now") => {
-            let NextDueReply::Next { now, .. } = app.operations.client().call(Route::Execution(0), &NextDue {}).await?;
-            // Whatever happens after the answer has begun is later than this, even in the same millisecond.
-            Ok(Cursor::at(TimestampMs(now - 1)))
-        }
-        Some(text) => text.parse().map_err(Problem::from),
-    }
-}
-
 struct Reader {
     feed: Feed,
-    further: Further,
     form: Form,
     left: u64,
     follow: bool,
@@ -153,15 +99,7 @@ impl Reader {
                     }
                 }
                 Ok(some) if some.is_empty() => return Some(self.silence()),
-                Ok(some) => {
-                    let text = self.write(some);
-                    if !text.is_empty() {
-                        return Some(text.into());
-                    }
-                    if self.follow && self.spoke.elapsed() >= self.keep_alive {
-                        return Some(self.silence());
-                    }
-                }
+                Ok(some) => return Some(self.write(some).into()),
                 Err(error) => {
                     self.over = true;
                     return Some(self.form.failed(&Problem::from(error)));
@@ -181,10 +119,8 @@ impl Reader {
     fn write(&mut self, delivered: Vec<Delivered>) -> String {
         let mut text = String::new();
         for one in delivered {
-            if self.left == 0 || !self.further.wants(&one) {
-                continue;
-            }
-            self.left -= 1;
+            let Some(left) = self.left.checked_sub(1) else { break };
+            self.left = left;
             let event = Event::new(one.event, one.cursor.to_string());
             let json = serde_json::to_string(&event).expect("texts and numbers become JSON");
             match self.form {

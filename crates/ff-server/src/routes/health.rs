@@ -5,8 +5,6 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use ff_script::Route;
-use ff_script::generated::NextDue;
 use utoipa_axum::routes;
 
 use crate::app::App;
@@ -47,8 +45,7 @@ async fn state(State(app): State<App>) -> Response {
     if app.stop.is_cancelled() {
         return word(StatusCode::SERVICE_UNAVAILABLE, "stopping");
     }
-    let asked = app.operations.client().call(Route::Execution(0), &NextDue {});
-    match tokio::time::timeout(STORE_ANSWERS_WITHIN, asked).await {
+    match tokio::time::timeout(STORE_ANSWERS_WITHIN, app.operations.now()).await {
         Ok(Ok(_)) if app.operations.client().host().facts().full => word(StatusCode::SERVICE_UNAVAILABLE, "store_full"),
         Ok(Ok(_)) => word(StatusCode::OK, "ok"),
         Ok(Err(_)) | Err(_) => word(StatusCode::SERVICE_UNAVAILABLE, "unavailable"),

@@ -2,14 +2,11 @@
 
 mod batch;
 mod budgets;
-mod children;
 mod docs;
 mod events;
 mod execution;
 mod explain;
-mod flow_views;
 mod flows;
-mod frames;
 mod fsck;
 mod health;
 mod keys;
@@ -21,10 +18,9 @@ mod results;
 mod resume;
 mod signals;
 mod stats;
-mod stream;
-mod submit;
-pub mod suspend;
-mod tail;
+mod streams;
+pub mod submit;
+mod suspend;
 mod tasks;
 mod tokens;
 mod usage;
@@ -50,8 +46,6 @@ pub fn described() -> Described {
         .and(explain::routes())
         .and(reclaim::routes())
         .and(flows::routes())
-        .and(flow_views::routes())
-        .and(children::routes())
         .and(budgets::routes())
         .and(lanes::routes())
         .and(quotas::routes())
@@ -61,12 +55,10 @@ pub fn described() -> Described {
         .and(tasks::routes())
         .and(usage::routes())
         .and(suspend::routes())
-        .and(frames::routes())
         .and(waitpoints::routes())
         .and(signals::routes())
         .and(resume::routes())
-        .and(stream::routes())
-        .and(tail::routes())
+        .and(streams::routes())
         .and(keys::routes())
         .and(tokens::routes())
         .and(fsck::routes())

@@ -7,21 +7,18 @@ use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use ff_api::waitpoints::{DeliverSignal, DeliveryOutcome, SignalBody, SignalDelivered};
-use ff_core::types::WaitpointToken;
-use ff_engine::{NewSignal, SignalOutcome};
-use ff_script::generated::SignalEffect;
+use ff_api::Ask;
+use ff_api::waitpoints::{DeliverSignal, SignalBody, SignalDelivered};
+use ff_core::types::{WaitpointId, WaitpointToken};
+use ff_engine::{Handle as _, Principal};
 
 use super::submit::idempotency_key;
 use crate::access::{Peer, unauthorized};
 use crate::app::{App, Waitpoint};
 use crate::body::Body;
 use crate::openapi::Described;
-use crate::payload;
 use crate::problem::{Answer, Problem};
 
-/// The largest payload of a signal.
-const SIGNAL_MAX: usize = ff_core::limits::SIGNAL_PAYLOAD_BYTES_MAX;
 const SCHEME: &str = "Waitpoint";
 
 pub fn routes() -> Described {
@@ -42,7 +39,7 @@ async fn answered(
         Ok((Err(_), _)) => {
             return app.guard.failed(peer.map(|Extension(peer)| peer), Problem::invalid_token(), SCHEME);
         }
-        Ok((Ok(_), token)) => deliver(&app, waitpoint_id, &headers, &token, body).await,
+        Ok((Ok(_), token)) => deliver(&app, waitpoint_id, &headers, token, body).await,
         Err(problem) => Err(problem),
     };
     match answer {
@@ -54,37 +51,14 @@ async fn answered(
 
 async fn deliver(
     app: &App,
-    waitpoint_id: ff_core::types::WaitpointId,
+    waitpoint_id: WaitpointId,
     headers: &HeaderMap,
-    token: &WaitpointToken,
+    token: WaitpointToken,
     body: SignalBody,
 ) -> Answer<SignalDelivered> {
-    let (payload, payload_encoding) = payload::taken("payload", body.payload, body.payload_encoding, SIGNAL_MAX)?;
-    let signal = NewSignal {
-        signal_id: body.signal_id,
-        name: body.name,
-        payload: payload.map(|bytes| bytes.0),
-        payload_encoding,
-        category: body.category,
-        source: body.source,
-        source_identity: body.source_identity,
-        correlation_id: body.correlation_id,
-        idempotency_key: idempotency_key(headers, body.idempotency_key)?,
-    };
-    // The problem is not said to be about anything: it must be the same whatever the reason.
-    Ok(match app.waitpoints()?.deliver(body.execution_id, waitpoint_id, token, signal).await? {
-        SignalOutcome::Accepted { signal_id, effect } => {
-            SignalDelivered { outcome: DeliveryOutcome::Accepted, signal_id, effect: Some(effect) }
-        }
-        SignalOutcome::TriggeredResume { signal_id } => SignalDelivered {
-            outcome: DeliveryOutcome::TriggeredResume,
-            signal_id,
-            effect: Some(SignalEffect::Counted),
-        },
-        SignalOutcome::Duplicate { signal_id } => {
-            SignalDelivered { outcome: DeliveryOutcome::Duplicate, signal_id, effect: None }
-        }
-    })
+    let idempotency_key = idempotency_key(headers, body.idempotency_key)?;
+    let ask = Ask::<DeliverSignal>::with(waitpoint_id, SignalBody { token: Some(token), idempotency_key, ..body });
+    Ok(app.service.handle(&Principal::nobody(), ask).await?)
 }
 
 /// The token of the body, or of `Authorization: Waitpoint <token>`. Other credentials are none here.

@@ -21,7 +21,6 @@ use ff_script::Answers;
 use ff_script::generated::{RegisterWorker, RenewLeaseReply, Role, Task};
 use uuid::Uuid;
 
-use super::children::complete_children;
 use crate::access::Caller;
 use crate::app::{App, JsonAnswer, Name};
 use crate::body::Body;
@@ -189,7 +188,7 @@ async fn claim_for(app: &App, caller: &Caller, instance: &str, body: ClaimBody) 
 async fn made_whole(app: &App, mut tasks: Vec<Task>) -> Answer<Vec<Task>> {
     for task in &mut tasks {
         app.operations.complete_resume(task).await?;
-        complete_children(app, task).await?;
+        app.complete_children(task).await?;
     }
     Ok(tasks)
 }
@@ -243,6 +242,6 @@ async fn consume(State(app): State<App>, Name(instance): Name, Body(body): Body<
     let request_id = body.request_id.unwrap_or_else(Uuid::now_v7);
     let mut task = app.fleet.take_up(&worker, &profile, body.execution_id, body.grant_id, request_id).await?;
     app.operations.complete_resume(&mut task).await?;
-    complete_children(&app, &mut task).await?;
+    app.complete_children(&mut task).await?;
     Ok(Json(Consumed { task: task.into() }))
 }

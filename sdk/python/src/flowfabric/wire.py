@@ -1150,7 +1150,6 @@ class Signal(TypedDict):
     payload: NotRequired[Any]
     """What it carries."""
     payload_encoding: NotRequired[Optional[Encoding]]
-    """How `payload` carries its bytes."""
     received_at: int
     """When it arrived."""
     signal_id: str
@@ -2344,7 +2343,6 @@ class Frame(TypedDict):
     payload: NotRequired[Any]
     """What it says."""
     payload_encoding: NotRequired[Optional[Encoding]]
-    """How `payload` carries its bytes."""
     sequence: int
     """Its number in the attempt, counted from 0."""
     type: str
@@ -3510,7 +3508,6 @@ class StreamLine(TypedDict):
     payload: NotRequired[Any]
     """What it says."""
     payload_encoding: NotRequired[Optional[Encoding]]
-    """How `payload` carries its bytes."""
     sequence: NotRequired[int]
     """Its number in the attempt, counted from 0."""
     type: NotRequired[str]

@@ -54,7 +54,7 @@ impl ResultCommand {
 /// Waits for the end of a flow and prints its results: those of the members that are named, or of those that nothing follows.
 pub async fn show(api: &Api, id: FlowId, wait: i64, named: &[String], output: Output) -> anyhow::Result<ExitCode> {
     let ask = async |wait: Duration| {
-        let query = FlowQuery { wait_ms: i64::try_from(wait.as_millis()).ok() };
+        let query = FlowQuery { wait_ms: i64::try_from(wait.as_millis()).ok(), members: Some(false) };
         api.ask_within(&Ask::<GetFlow>::by(id, query), wait).await
     };
     let Answered { value, .. } =

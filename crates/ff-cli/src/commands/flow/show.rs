@@ -47,7 +47,7 @@ impl Show {
         let wait = Duration::from_millis(wait_ms.unwrap_or(0).unsigned_abs());
         let (api, output) = (Api::new(&self.server)?, self.output.output);
         let look = async || {
-            let ask = Ask::<GetFlow>::by(id, FlowQuery { wait_ms });
+            let ask = Ask::<GetFlow>::by(id, FlowQuery { wait_ms, members: None });
             let Answered { value, bytes, .. } = api.ask_within(&ask, wait).await?;
             let mut view = match output {
                 Output::Json => return View::raw(&bytes),

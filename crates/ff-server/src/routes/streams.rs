@@ -1,4 +1,4 @@
-//! `GET /v1/executions/{id}/stream`: the frames of all attempts in one stream, as server-sent events or NDJSON.
+//! Streams: frames are appended and read, and all attempts are followed in one stream as server-sent events or NDJSON.
 
 use std::convert::Infallible;
 
@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use ff_api::streams::{TailQuery, TailStream};
+use ff_api::streams::{AppendFrames, GetAttemptSummary, GetSummary, ReadStream, TailQuery, TailStream};
 use ff_engine::MergedCursor;
 use futures::stream;
 
@@ -19,7 +19,12 @@ use crate::query::Query;
 use crate::tails::Piece;
 
 pub fn routes() -> Described {
-    Described::new().serving::<TailStream, _>(tail)
+    Described::new()
+        .answering::<AppendFrames>()
+        .carrying::<ReadStream>()
+        .answering::<GetAttemptSummary>()
+        .answering::<GetSummary>()
+        .serving::<TailStream, _>(tail)
 }
 
 /// Where a reader stands.
