@@ -10,7 +10,8 @@ return {
   "record.fence", "record.view", "record.waitpoint_view", "record.worker", "record.tally",
 
   "index.queues", "index.awaits", "index.gone", "index.home", "index.leases", "index.timers", "index.lists",
-  "index.fair", "index.holders", "index.room", "index.inbox", "record.budget", "record.budget_holds",
+  "index.fair", "index.holders", "index.quota_capacity", "index.quota_line", "index.quota_key", "index.inbox",
+  "record.budget", "record.budget_holds",
 
   "transition.runnable", "transition.score", "transition.member", "transition.plain", "transition.submit",
   "transition.owed", "transition.stop", "transition.resolve", "transition.aftermath", "transition.walk",

@@ -8,7 +8,7 @@ local execution = require "record.execution"
 local usage = require "record.usage"
 local worker = require "record.worker"
 local holders = require "index.holders"
-local room = require "index.room"
+local quota_key = require "index.quota_key"
 local timers = require "index.timers"
 local due = require "transition.due"
 local owed = require "transition.owed"
@@ -49,9 +49,9 @@ local function fire(tx, member, draw)
   elseif kind == "holders" then
     holders.fire(tx, name)
   elseif kind == "room" then
-    room.fire(tx, string.sub(name, 1, 36), string.sub(name, 38))
+    quota_key.fire(tx, string.sub(name, 1, 36), string.sub(name, 38))
   elseif kind == "quota" then
-    room.walk(tx, name)
+    quota_key.walk(tx, name)
   elseif kind == "budget" then
     budget.fire(tx, name)
   elseif kind == "usage" then

@@ -3,7 +3,7 @@ local keys = require "lib.keys"
 local limits = require "lib.limits"
 local quota = require "record.quota"
 local holders = require "index.holders"
-local room = require "index.room"
+local quota_key = require "index.quota_key"
 
 local invariants = {}
 
@@ -37,7 +37,7 @@ local function check_weights(tx, q, k, findings, repair, found)
   local stored = k.was.sum or 0
   if sum ~= stored then
     found(findings, 33, k.weights, "weighs " .. shown(sum) .. ", " .. shown(stored) .. " is counted", repair)
-    if repair then room.set_sum(tx, k, sum) end
+    if repair then quota_key.set_sum(tx, k, sum) end
   end
   if count ~= tx:zcard(k.weighted) then
     found(findings, 33, k.weighted, "entries and weights differ in number", false)
@@ -52,7 +52,7 @@ local function check_lines(tx, k, findings, repair, found)
   if count ~= k.waiting + k.too_large then
     found(findings, 33, k.asked, shown(count) .. " have asked, " .. shown(k.waiting + k.too_large) .. " wait", false)
   end
-  local timer = room.timer(k.q.id, k.digest)
+  local timer = quota_key.timer(k.q.id, k.digest)
   local at = tx:zscore(keys.timers(tx), timer)
   if at ~= k.wake then
     found(findings, 11, keys.timers(tx), timer .. " should wake at " .. (k.wake and shown(k.wake) or "no time"), repair)
@@ -68,7 +68,7 @@ local function check_lines(tx, k, findings, repair, found)
 end
 
 local function check_key(tx, q, digest, findings, repair, found)
-  local k = room.load(tx, q, digest)
+  local k = quota_key.load(tx, q, digest)
   if tx:zscore(keys.quota_keys(tx, q.id), digest) == nil then
     found(findings, 37, keys.quota_part(tx, q.id, "key", digest), "its quota does not list it", false)
   end

@@ -2,7 +2,8 @@ local define = require "lib.define"
 local keys = require "lib.keys"
 local quota = require "record.quota"
 local reply = require "lib.reply"
-local room = require "index.room"
+local capacity = require "index.quota_capacity"
+local quota_key = require "index.quota_key"
 
 define.fn {
   name = "ff_get_quota",
@@ -16,10 +17,10 @@ define.fn {
     if q == nil then return reply.err("quota_not_found", { quota_id = a.quota_id }) end
     local state
     if a.key then
-      local k = room.load(tx, q, quota.digest(a.key), a.key, true)
+      local k = quota_key.load(tx, q, quota.digest(a.key), a.key, true)
       local throttled = k.throttled and k.throttled > tx.now and k.throttled or nil
       state = {
-        key = a.key, parts = room.uses(tx, k), held = k.held, waiting = k.waiting + k.too_large,
+        key = a.key, parts = capacity.uses(tx, k), held = k.held, waiting = k.waiting + k.too_large,
         throttled_until = throttled,
       }
     end

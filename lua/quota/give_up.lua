@@ -1,7 +1,8 @@
 local define = require "lib.define"
 local quota = require "record.quota"
 local reply = require "lib.reply"
-local room = require "index.room"
+local line = require "index.quota_line"
+local quota_key = require "index.quota_key"
 
 define.fn {
   name = "ff_give_up_called",
@@ -17,15 +18,15 @@ define.fn {
     for _, item in ipairs(q and a.items or {}) do
       local k = known[item.key_digest]
       if k == nil then
-        k = room.load(tx, q, item.key_digest) or false
+        k = quota_key.load(tx, q, item.key_digest) or false
         known[item.key_digest] = k
       end
-      if k and room.give_up(k, item.execution_id) then
+      if k and line.give_up(k, item.execution_id) then
         if not k.touched then k.touched, order[#order + 1] = true, k end
         count = count + 1
       end
     end
-    for _, k in ipairs(order) do room.save(tx, k) end
+    for _, k in ipairs(order) do quota_key.save(tx, k) end
     return reply.ok("given_up", { count = count })
   end,
 }

@@ -2,7 +2,8 @@ local define = require "lib.define"
 local keys = require "lib.keys"
 local quota = require "record.quota"
 local reply = require "lib.reply"
-local room = require "index.room"
+local capacity = require "index.quota_capacity"
+local quota_key = require "index.quota_key"
 
 define.fn {
   name = "ff_list_quota_keys",
@@ -18,12 +19,12 @@ define.fn {
     local items, last = {}, nil
     local from = "(" .. string.format("%.0f", a.after)
     for i, item in ipairs(tx:zlowest(keys.quota_keys(tx, q.id), from, "+inf", a.limit)) do
-      local k = room.load(tx, q, item.member, nil, true)
+      local k = quota_key.load(tx, q, item.member, nil, true)
       local throttled = k.throttled and k.throttled > tx.now and k.throttled or nil
       items[i] = {
         set = k.set,
         state = {
-          key = k.key or "?", parts = room.uses(tx, k), held = k.held, waiting = k.waiting + k.too_large,
+          key = k.key or "?", parts = capacity.uses(tx, k), held = k.held, waiting = k.waiting + k.too_large,
           throttled_until = throttled,
         },
       }

@@ -2,7 +2,7 @@ local define = require "lib.define"
 local quota = require "record.quota"
 local reply = require "lib.reply"
 local awaits = require "index.awaits"
-local room = require "index.room"
+local quota_key = require "index.quota_key"
 
 define.fn {
   name = "ff_list_quota_waiters",
@@ -15,7 +15,7 @@ define.fn {
   call = function(tx, a)
     local q = quota.load(tx, a.quota_id)
     if q == nil then return reply.err("quota_not_found", { quota_id = a.quota_id }) end
-    local k = room.load(tx, q, quota.digest(a.key), a.key, true)
+    local k = quota_key.load(tx, q, quota.digest(a.key), a.key, true)
     local items, last = {}, nil
     for _, line in ipairs({ k.waiters, k.oversized }) do
       local never = line == k.oversized

@@ -2,7 +2,8 @@ local define = require "lib.define"
 local quota = require "record.quota"
 local reply = require "lib.reply"
 local holders = require "index.holders"
-local room = require "index.room"
+local capacity = require "index.quota_capacity"
+local quota_key = require "index.quota_key"
 
 define.fn {
   name = "ff_settle_quota",
@@ -17,9 +18,9 @@ define.fn {
   call = function(tx, a)
     local q = quota.load(tx, a.quota_id)
     if q == nil then return reply.err("quota_not_found", { quota_id = a.quota_id }) end
-    local k = room.load(tx, q, quota.digest(a.key))
-    if k == nil or not room.reweigh(tx, k, holders.member(a), a.weight) then return reply.ok("gone") end
-    room.save(tx, k)
+    local k = quota_key.load(tx, q, quota.digest(a.key))
+    if k == nil or not capacity.reweigh(tx, k, holders.member(a), a.weight) then return reply.ok("gone") end
+    quota_key.save(tx, k)
     return reply.ok("settled", { used = math.max(k.sum, 0), limit = q.definition.weighted.limit })
   end,
 }

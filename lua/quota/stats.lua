@@ -3,7 +3,7 @@ local holds = require "record.holds"
 local keys = require "lib.keys"
 local quota = require "record.quota"
 local reply = require "lib.reply"
-local room = require "index.room"
+local quota_key = require "index.quota_key"
 
 -- Of the keys that came into use first, a bounded number: how many slots are held, how many executions wait, how many
 -- keys are throttled.
@@ -15,7 +15,7 @@ local function stats_of(tx, q, keys_max)
   if s.keys == 0 then return s end
   for _, item in ipairs(tx:zlowest(keys.quota_keys(tx, q.id), "-inf", "+inf", keys_max)) do
     local function part(name) return keys.quota_part(tx, q.id, name, item.member) end
-    local throttled = room.throttled(tx, q.id, item.member)
+    local throttled = quota_key.throttled(tx, q.id, item.member)
     s.looked = s.looked + 1
     s.held = s.held + tx:zcard(keys.holders(tx, holds.of_quota(q.id, item.member)))
     s.waiting = s.waiting + tx:zcard(part("waiters")) + tx:zcard(part("oversized"))

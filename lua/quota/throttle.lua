@@ -2,7 +2,7 @@ local define = require "lib.define"
 local event = require "lib.event"
 local quota = require "record.quota"
 local reply = require "lib.reply"
-local room = require "index.room"
+local quota_key = require "index.quota_key"
 
 define.fn {
   name = "ff_throttle_quota",
@@ -15,14 +15,14 @@ define.fn {
   call = function(tx, a)
     local q = quota.load(tx, a.quota_id)
     if q == nil then return reply.err("quota_not_found", { quota_id = a.quota_id }) end
-    local k = room.load(tx, q, quota.digest(a.key), a.key, true)
+    local k = quota_key.load(tx, q, quota.digest(a.key), a.key, true)
     local wanted, before = a["until"], k.throttled and k.throttled > tx.now and k.throttled or nil
     if wanted == 0 then
       k.throttled = nil
     else
       k.throttled = wanted > tx.now and math.max(wanted, before or 0) or before
     end
-    room.save(tx, k)
+    quota_key.save(tx, k)
     -- A provider's word that changes nothing is no event.
     if k.throttled ~= before then
       local data = quota.told(q.id, a.actor, a.key)

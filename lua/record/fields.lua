@@ -141,7 +141,7 @@ return {
     beside = { "id", "packed" },
   },
 
-  -- One key of a quota that is in use; index/room explains its life.
+  -- One key of a quota that is in use; index/quota_key explains its life.
   --   key        the key itself
   --   tat        when a smooth rate allows the next start ("theoretical arrival time")
   --   throttled  nothing starts before this time

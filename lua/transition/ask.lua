@@ -7,7 +7,9 @@ local budget = require "record.budget"
 local budget_holds = require "record.budget_holds"
 local holders = require "index.holders"
 local quota = require "record.quota"
-local room = require "index.room"
+local capacity = require "index.quota_capacity"
+local line = require "index.quota_line"
+local quota_key = require "index.quota_key"
 
 local ask = {}
 
@@ -17,23 +19,23 @@ local ask = {}
 local function decide(tx, k, c)
   local member = holders.member(c)
   c.member = member
-  if not c.fresh and room.holds(tx, k, member) then
+  if not c.fresh and capacity.holds(tx, k, member) then
     c.admitted = true
     return
   end
   if c.expires_at <= tx.now then return end
-  local use = room.refusal(tx, k, c.weight)
+  local use = capacity.refusal(tx, k, c.weight)
   -- It was refused under this very grant or a later one: a copy of that request comes late. Its execution waits in line
   -- and is called; taken in now, it would stand in nobody's line and hold a place for nobody.
-  if room.outdated(k, c, use == nil) then return end
-  use = use or room.others_first(tx, k, c)
+  if line.outdated(k, c, use == nil) then return end
+  use = use or line.others_first(tx, k, c)
   if use == nil then
-    room.admit(tx, k, c)
+    line.admit(tx, k, c)
     c.admitted = true
     return
   end
-  local next_at = not room.never(k, c.weight) and use.next_at() or nil
-  room.wait(k, c, next_at)
+  local next_at = not capacity.never(k, c.weight) and use.next_at() or nil
+  line.wait(k, c, next_at)
   c.wall = { part = use.part, used = use.used, limit = use.limit, next_at = next_at }
 end
 
@@ -45,9 +47,9 @@ function ask.quota(tx, id, candidates, same)
   local known, order = {}, {}
   if same then
     local digest, weight = quota.digest(same.key), same.weight or 1
-    local k = room.load(tx, q, digest, same.key, true)
-    if room.admit_all(tx, k, candidates, weight) then
-      room.save(tx, k, true)
+    local k = quota_key.load(tx, q, digest, same.key, true)
+    if line.admit_all(tx, k, candidates, weight) then
+      quota_key.save(tx, k, true)
       return q
     end
     for _, c in ipairs(candidates) do c.key, c.weight = same.key, weight end
@@ -57,14 +59,14 @@ function ask.quota(tx, id, candidates, same)
     local digest = quota.digest(c.key)
     local k = known[digest]
     if k == nil then
-      k = room.load(tx, q, digest, c.key, true)
+      k = quota_key.load(tx, q, digest, c.key, true)
       k.asking, known[digest], order[#order + 1] = {}, k, k
     end
     k.asking[#k.asking + 1] = c.execution_id
   end
-  for _, k in ipairs(order) do room.look_at_line(tx, k, k.asking) end
+  for _, k in ipairs(order) do line.look(tx, k, k.asking) end
   for _, c in ipairs(candidates) do decide(tx, known[quota.digest(c.key)], c) end
-  for _, k in ipairs(order) do room.save(tx, k, true) end
+  for _, k in ipairs(order) do quota_key.save(tx, k, true) end
   return q
 end
 

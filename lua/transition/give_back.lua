@@ -5,7 +5,8 @@ local holders = require "index.holders"
 local holds = require "record.holds"
 local keys = require "lib.keys"
 local quota = require "record.quota"
-local room = require "index.room"
+local capacity = require "index.quota_capacity"
+local quota_key = require "index.quota_key"
 
 local give_back = {}
 
@@ -52,10 +53,10 @@ function give_back.quota(tx, id, items)
     of_key[#of_key + 1] = item
   end
   for _, one in ipairs(digests) do
-    local k, left = q and room.load(tx, q, one), nil
+    local k, left = q and quota_key.load(tx, q, one), nil
     if k then
-      left = room.leave(tx, k, by_key[one])
-      if left > 0 then room.save(tx, k) end
+      left = capacity.leave(tx, k, by_key[one])
+      if left > 0 then quota_key.save(tx, k) end
     else
       left = leave_alone(tx, holds.of_quota(id, one), by_key[one])
     end

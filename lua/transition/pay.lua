@@ -5,7 +5,8 @@ local execution = require "record.execution"
 local give_back = require "transition.give_back"
 local holds = require "record.holds"
 local quota = require "record.quota"
-local room = require "index.room"
+local line = require "index.quota_line"
+local quota_key = require "index.quota_key"
 local unblock = require "transition.unblock"
 
 local pay = {}
@@ -56,14 +57,14 @@ local function call(tx, group)
   end
   for _, debt in ipairs(group.items) do
     if not tx:pay(group.route, debt, one, debt) then
-      tx:pay(debt.home, debt, room.call_later, debt.execution_id, debt.holder_id, debt.set)
+      tx:pay(debt.home, debt, line.call_later, debt.execution_id, debt.holder_id, debt.set)
     end
   end
   for _, debt in ipairs(absent) do
     local function give_up(_, id)
       local q = quota.load(tx, id)
-      local k = q and room.load(tx, q, debt.key_digest)
-      if k and room.give_up(k, debt.execution_id) then room.save(tx, k) end
+      local k = q and quota_key.load(tx, q, debt.key_digest)
+      if k and line.give_up(k, debt.execution_id) then quota_key.save(tx, k) end
     end
     tx:pay(debt.home, debt, give_up, parts_of(debt.set)[2])
   end

@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 60, hash = "1546c0fa853ceb0e79f104d39e499f667db878d718fc6c315749bb95c79488ce" }
+local LIBRARY = { number = 61, hash = "8f9f167d64ab1b750b4a6c7fe06582087c76871ff54a7e9057310a651678f24b" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -16,7 +16,8 @@ return {
   "record.fence", "record.view", "record.waitpoint_view", "record.worker", "record.tally",
 
   "index.queues", "index.awaits", "index.gone", "index.home", "index.leases", "index.timers", "index.lists",
-  "index.fair", "index.holders", "index.room", "index.inbox", "record.budget", "record.budget_holds",
+  "index.fair", "index.holders", "index.quota_capacity", "index.quota_line", "index.quota_key", "index.inbox",
+  "record.budget", "record.budget_holds",
 
   "transition.runnable", "transition.score", "transition.member", "transition.plain", "transition.submit",
   "transition.owed", "transition.stop", "transition.resolve", "transition.aftermath", "transition.walk",
@@ -3007,7 +3008,7 @@ return {
     beside = { "id", "packed" },
   },
 
-  -- One key of a quota that is in use; index/room explains its life.
+  -- One key of a quota that is in use; index/quota_key explains its life.
   --   key        the key itself
   --   tat        when a smooth rate allows the next start ("theoretical arrival time")
   --   throttled  nothing starts before this time
@@ -7127,22 +7128,15 @@ end
 return holders
 end
 
-source["index.room"] = function(require, LIBRARY)
--- What one key of a quota has room for: starts in a window, holders, weight in a window; and who waits for it.
+source["index.quota_capacity"] = function(require, LIBRARY)
+-- How much of one key of a quota is used, and whether one more passes: starts in a window, holders, weight in a window.
 --
--- Everything is read when the key is loaded and counted in memory from there on; writes are planned behind that.
--- Waiters leave in the order of their scores when there is room for them, and the partition owes each its call.
-local holds = require "record.holds"
+-- Everything is read when the key is loaded and counted in memory from there on; `write` plans what has changed.
+local holders = require "index.holders"
 local keys = require "lib.keys"
 local limits = require "lib.limits"
-local outbox = require "lib.outbox"
-local packed = require "record.packed"
-local quota = require "record.quota"
-local gone = require "index.gone"
-local holders = require "index.holders"
-local timers = require "index.timers"
 
-local room = {}
+local capacity = {}
 
 local function text(n) return string.format("%.0f", n) end
 
@@ -7177,65 +7171,12 @@ local function load_weighted(tx, k, weighted)
   k.heaviest = tx:zhighest(k.weighted, "+inf", "-inf", 1)[1]
 end
 
--- Who was called a moment ago is expected: until it has come, nobody else is called or let into its place. Whoever has
--- not come by then is not waited for.
-local function load_called(tx, k)
-  k.expected, k.expects = 0, {}
-  if k.called_at == nil then return end
-  local long_ago = tx.now - limits.call_again_ms
-  if k.called_at > long_ago then
-    local found = tx:zlowest(k.called, "(" .. text(long_ago), "+inf", limits.window_sweep_max)
-    for _, item in ipairs(found) do k.expects[item.member] = true end
-    k.expected = #found
-  end
-  k.called_passed = tx:zlowest(k.called, "-inf", text(long_ago), limits.window_sweep_max)
-  if k.expected == 0 and #k.called_passed < limits.window_sweep_max then k.called_at = nil end
-end
-
--- The record of a key, or nil when it is not in use.
-local function opened(tx, id, digest)
-  local key = keys.quota_part(tx, id, "key", digest)
-  local stored = tx:record(key)
-  return stored and packed.open_quota_key(key, stored)
-end
-
--- Until when nothing starts under a key.
-function room.throttled(tx, id, digest)
-  local was = opened(tx, id, digest)
-  return was and was.throttled
-end
-
--- A key that was saved before in this list, as it is now: nothing is decided yet.
-local function again(k)
-  k.enters, k.entered, k.leaves, k.started, k.weighed, k.waits, k.calls, k.absent = {}, {}, {}, {}, {}, {}, {}, {}
-  k.called_passed, k.rate_passed, k.weighted_passed, k.reweighed, k.next_at, k.head_at, k.standing, k.front =
-    nil, nil, nil, nil, nil, nil, nil, nil
-  return k
-end
-
--- What a quota knows of a key, by its digest; `key` is the key itself where the caller knows it. Answers nil for a key
--- that is not in use, unless `fresh` says that it is about to be.
-function room.load(tx, q, digest, key, fresh)
-  local set = holds.of_quota(q.id, digest)
-  local known = tx:found(set)
-  if known and known.now == tx.now then return again(known) end
-  local was = opened(tx, q.id, digest)
-  if was == nil and not fresh then return nil end
-  local k = {
-    q = q, digest = digest, fresh = was == nil, was = was or {}, set = set, now = tx.now,
-    -- What has been decided in this call and is written by room.save.
-    enters = {}, entered = {}, leaves = {}, started = {}, weighed = {}, waits = {}, calls = {}, absent = {},
-  }
-  was = k.was
-  k.key, k.tat, k.throttled, k.wake, k.called_at = was.key or key, was.tat, was.throttled, was.wake, was.called_at
-  k.waiters, k.asked = keys.quota_part(tx, q.id, "waiters", digest), keys.quota_part(tx, q.id, "asked", digest)
-  k.oversized = keys.quota_part(tx, q.id, "oversized", digest)
-  k.holders, k.called = keys.holders(tx, k.set), keys.quota_part(tx, q.id, "called", digest)
-  load_called(tx, k)
-  k.held, k.waiting, k.too_large = tx:zcard(k.holders), tx:zcard(k.waiters), tx:zcard(k.oversized)
-  if q.definition.rate then load_rate(tx, k, q.definition.rate) end
-  if q.definition.weighted then load_weighted(tx, k, q.definition.weighted) end
-  return k
+-- Reads what is used of each part that the definition has.
+function capacity.load(tx, k)
+  local d = k.q.definition
+  k.held = tx:zcard(k.holders)
+  if d.rate then load_rate(tx, k, d.rate) end
+  if d.weighted then load_weighted(tx, k, d.weighted) end
 end
 
 -- When the window has passed enough starts for one more; those of this call stand at its end.
@@ -7321,7 +7262,7 @@ local function passes(tx, k, weight)
 end
 
 -- The first part that does not let so much more pass, or nil.
-function room.refusal(tx, k, weight)
+function capacity.refusal(tx, k, weight)
   if passes(tx, k, weight) then return nil end
   for _, name in ipairs(order) do
     local use = parts[name](tx, k, weight)
@@ -7330,13 +7271,13 @@ function room.refusal(tx, k, weight)
 end
 
 -- True for what no window has room for, whatever leaves it.
-function room.never(k, weight)
+function capacity.never(k, weight)
   local weighted = k.q.definition.weighted
   return weighted ~= nil and weight > weighted.limit
 end
 
 -- Every part but the throttle as it stands.
-function room.uses(tx, k)
+function capacity.uses(tx, k)
   local out = {}
   for i = 2, #order do
     local use = parts[order[i]](tx, k, 1)
@@ -7349,87 +7290,19 @@ function room.uses(tx, k)
   return out
 end
 
--- Counts one more, without saying who.
-local function count(tx, k, weight)
+-- Counts `n` more of this weight each.
+function capacity.count(tx, k, weight, n)
   local d = k.q.definition
-  k.held = k.held + 1
+  k.held = k.held + n
   if d.rate then
-    k.starts = k.starts + 1
+    k.starts = k.starts + n
     if d.rate.mode == "smooth" then k.tat = tx.now + math.ceil(d.rate.window_ms / d.rate.limit) end
   end
-  if d.weighted then k.sum = k.sum + weight end
+  if d.weighted then k.sum = k.sum + weight * n end
 end
 
--- Answers `ask` as if those who are expected had come already.
-local function as_if_come(tx, k, ask)
-  local held, starts, sum, tat = k.held, k.starts, k.sum, k.tat
-  if k.expected > 0 then
-    count(tx, k, 0)
-    k.held = k.held + k.expected - 1
-    if k.starts then k.starts = k.starts + k.expected - 1 end
-  end
-  local answer = ask()
-  k.held, k.starts, k.sum, k.tat = held, starts, sum, tat
-  return answer
-end
-
--- True when the holder is in.
-function room.holds(tx, k, member)
-  return k.entered[member] or tx:zscore(k.holders, member) ~= nil
-end
-
--- What was said about an execution when it entered the line.
-local function said(text_of)
-  local holder, weight, number = string.match(text_of or "", "^(%S+) (%d+) (%d+)$")
-  return holder and { holder = holder, weight = tonumber(weight), number = tonumber(number) } or nil
-end
-
--- Reads who is first in line, and under which grants those stand in it who ask now.
-function room.look_at_line(tx, k, ids)
-  k.standing = {}
-  if k.waiting + k.too_large == 0 then return end
-  for i, found in ipairs(tx:hmget(k.asked, ids)) do k.standing[ids[i]] = said(found or nil) end
-  local first = k.waiting > 0 and tx:zlowest(k.waiters, "-inf", "+inf", 1)[1]
-  k.front = first and first.score or nil
-end
-
--- True when the execution stands in line and asked under a later grant since; or under this very one, when `copy` is
--- asked for.
-function room.outdated(k, candidate, copy)
-  local standing = k.standing[candidate.execution_id]
-  if standing == nil then return false end
-  return candidate.number < standing.number or (copy and candidate.holder_id == standing.holder)
-end
-
--- The refusal of one for whom there is room, but others were called into it or stand in line before it.
-function room.others_first(tx, k, candidate)
-  if k.expects[candidate.execution_id] then return nil end
-  local behind = k.front ~= nil and k.front < candidate.score
-  if not behind then
-    if k.expected == 0 or as_if_come(tx, k, function() return room.refusal(tx, k, candidate.weight) end) == nil then
-      return nil
-    end
-  end
-  local at = k.wake or limits.time_ms_max
-  if k.expected > 0 or k.wake == nil then at = math.min(at, tx.now + limits.call_again_ms) end
-  return { part = "line", next_at = function() return at end }
-end
-
--- One that was called has come, whatever is decided about it.
-local function comes(k, id)
-  if k.expects[id] then k.expects[id], k.expected = nil, k.expected - 1 end
-end
-
--- Decided about, written by room.save: so that whoever comes next in the call still finds everything it has to read.
-function room.admit(tx, k, candidate)
-  count(tx, k, candidate.weight)
-  comes(k, candidate.execution_id)
-  k.enters[#k.enters + 1] = candidate
-  if not candidate.fresh then k.entered[candidate.member] = true end
-end
-
--- How many more of a weight a key has room for.
-local function room_for(tx, k, weight)
+-- How many more of a weight pass.
+function capacity.fits(tx, k, weight)
   local d, most = k.q.definition, math.huge
   if k.throttled and k.throttled > tx.now then return 0 end
   if d.rate then
@@ -7444,43 +7317,9 @@ local function room_for(tx, k, weight)
   return most
 end
 
--- Admits candidates that were never asked for, each with this weight, when nobody waits and there is room for all of
--- them. False, with nothing decided, when each has to be decided about.
-function room.admit_all(tx, k, candidates, weight)
-  local n = #candidates
-  if k.called_at or k.waiting + k.too_large > 0 or room_for(tx, k, weight) < n then return false end
-  for i = 1, n do
-    local c = candidates[i]
-    if not c.fresh or c.expires_at <= tx.now then return false end
-  end
-  for i = 1, n do
-    local c = candidates[i]
-    c.member, c.admitted = holders.member(c), true
-    if k.weighted then c.weight = weight end
-  end
-  count(tx, k, weight * n)
-  k.held = k.held + n - 1
-  if k.starts then k.starts = k.starts + n - 1 end
-  k.enters = candidates
-  return true
-end
-
--- Refused: it waits in the order of its score. What can never pass waits for another definition.
-function room.wait(k, candidate, next_at)
-  local never = room.never(k, candidate.weight)
-  comes(k, candidate.execution_id)
-  k.waits[#k.waits + 1] = { candidate = candidate, never = never }
-  if never then return end
-  k.front = math.min(k.front or candidate.score, candidate.score)
-  if next_at then k.next_at = math.min(k.next_at or next_at, next_at) end
-end
-
--- One that was called will not come: nobody waits for it.
-function room.give_up(k, id)
-  if not k.expects[id] then return false end
-  comes(k, id)
-  k.absent[#k.absent + 1] = id
-  return true
+-- True when the holder is in.
+function capacity.holds(tx, k, member)
+  return k.entered[member] or tx:zscore(k.holders, member) ~= nil
 end
 
 -- Takes the weight of an entry in the window off the sum; answers whether there was one.
@@ -7505,7 +7344,7 @@ local function undo_start(tx, k, member)
 end
 
 -- Holders leave; answers how many of them were there.
-function room.leave(tx, k, items)
+function capacity.leave(tx, k, items)
   local members, leaves, left = {}, k.leaves, {}
   for i = 1, #items do members[i] = holders.member(items[i]) end
   local scores = tx:zscores(k.holders, members)
@@ -7521,10 +7360,179 @@ function room.leave(tx, k, items)
 end
 
 -- Sets what an entry in the window really weighed, however much that is; answers whether there is one.
-function room.reweigh(tx, k, member, weight)
+function capacity.reweigh(tx, k, member, weight)
   if k.weighted == nil or not unweigh(tx, k, member) then return false end
   k.sum = k.sum + weight
   k.reweighed = { member, weight }
+  return true
+end
+
+local function write_holders(tx, k)
+  local d, first = k.q.definition, holders.open_ended
+  for i = 1, #k.leaves do tx:zrem(k.holders, k.leaves[i]) end
+  for _, member in ipairs(k.started) do tx:zrem(k.rate, member) end
+  for _, member in ipairs(k.weighed) do
+    tx:zrem(k.weighted, member)
+    tx:hdel(k.weights, member)
+  end
+  local set, now = k.holders, tx.now
+  for i = 1, #k.enters do
+    local c = k.enters[i]
+    local member, deadline = c.member, c.expires_at
+    tx:zadd(set, deadline, member)
+    if deadline < first then first = deadline end
+    if d.rate then tx:zadd(k.rate, now, member) end
+    if d.weighted then
+      tx:zadd(k.weighted, now, member)
+      tx:hput(k.weights, member, c.weight)
+    end
+  end
+  if #k.enters > 0 then
+    if d.rate then k.newest = { score = now } end
+    if d.weighted then k.heaviest = { score = now } end
+    if first < holders.open_ended then holders.watch(tx, k.set, first) end
+  end
+end
+
+-- Plans what has been decided about holders, and drops what the windows have passed.
+function capacity.write(tx, k)
+  write_holders(tx, k)
+  for _, item in ipairs(k.rate_passed or {}) do tx:zrem(k.rate, item.member) end
+  for _, item in ipairs(k.weighted_passed or {}) do
+    tx:zrem(k.weighted, item.member)
+    tx:hdel(k.weights, item.member)
+  end
+  if k.reweighed then tx:hset(k.weights, k.reweighed) end
+end
+
+return capacity
+end
+
+source["index.quota_line"] = function(require, LIBRARY)
+-- Who waits for one key of a quota, and who was called.
+--
+-- A refused execution waits in the line, in the order of its score; one that no window is wide enough for waits apart.
+-- When something comes back, those first in line are called: each asks anew, and what it needs is kept for it until
+-- then. Nobody overtakes those who wait, nor takes what is kept for those called.
+local capacity = require "index.quota_capacity"
+local holders = require "index.holders"
+local limits = require "lib.limits"
+local outbox = require "lib.outbox"
+
+local line = {}
+
+local function text(n) return string.format("%.0f", n) end
+
+-- Who was called a moment ago is expected: until it has come, nobody else is called or let into its place. Whoever has
+-- not come by then is not waited for.
+function line.load(tx, k)
+  k.waiting, k.too_large = tx:zcard(k.waiters), tx:zcard(k.oversized)
+  k.expected, k.expects = 0, {}
+  if k.called_at == nil then return end
+  local long_ago = tx.now - limits.call_again_ms
+  if k.called_at > long_ago then
+    local found = tx:zlowest(k.called, "(" .. text(long_ago), "+inf", limits.window_sweep_max)
+    for _, item in ipairs(found) do k.expects[item.member] = true end
+    k.expected = #found
+  end
+  k.called_passed = tx:zlowest(k.called, "-inf", text(long_ago), limits.window_sweep_max)
+  if k.expected == 0 and #k.called_passed < limits.window_sweep_max then k.called_at = nil end
+end
+
+-- What `ask` returns as if those who are expected had come already.
+local function as_if_come(tx, k, ask)
+  local held, starts, sum, tat = k.held, k.starts, k.sum, k.tat
+  if k.expected > 0 then capacity.count(tx, k, 0, k.expected) end
+  local answer = ask()
+  k.held, k.starts, k.sum, k.tat = held, starts, sum, tat
+  return answer
+end
+
+-- What was said about an execution when it entered the line.
+local function said(text_of)
+  local holder, weight, number = string.match(text_of or "", "^(%S+) (%d+) (%d+)$")
+  return holder and { holder = holder, weight = tonumber(weight), number = tonumber(number) } or nil
+end
+
+-- Reads who is first in line, and under which grants those stand in it who ask now.
+function line.look(tx, k, ids)
+  k.standing = {}
+  if k.waiting + k.too_large == 0 then return end
+  for i, found in ipairs(tx:hmget(k.asked, ids)) do k.standing[ids[i]] = said(found or nil) end
+  local first = k.waiting > 0 and tx:zlowest(k.waiters, "-inf", "+inf", 1)[1]
+  k.front = first and first.score or nil
+end
+
+-- True when the execution stands in line and asked under a later grant since; or under this very one, when `copy` is
+-- asked for.
+function line.outdated(k, candidate, copy)
+  local standing = k.standing[candidate.execution_id]
+  if standing == nil then return false end
+  return candidate.number < standing.number or (copy and candidate.holder_id == standing.holder)
+end
+
+-- The refusal of one that would pass, but others were called before it or stand in line before it.
+function line.others_first(tx, k, candidate)
+  if k.expects[candidate.execution_id] then return nil end
+  local behind = k.front ~= nil and k.front < candidate.score
+  if not behind then
+    if k.expected == 0 or as_if_come(tx, k, function() return capacity.refusal(tx, k, candidate.weight) end) == nil then
+      return nil
+    end
+  end
+  local at = k.wake or limits.time_ms_max
+  if k.expected > 0 or k.wake == nil then at = math.min(at, tx.now + limits.call_again_ms) end
+  return { part = "line", next_at = function() return at end }
+end
+
+-- One that was called has come, whatever is decided about it.
+local function comes(k, id)
+  if k.expects[id] then k.expects[id], k.expected = nil, k.expected - 1 end
+end
+
+-- Decided about, written by quota_key.save, so that the next candidate of the call still finds everything it has to
+-- read.
+function line.admit(tx, k, candidate)
+  capacity.count(tx, k, candidate.weight, 1)
+  comes(k, candidate.execution_id)
+  k.enters[#k.enters + 1] = candidate
+  if not candidate.fresh then k.entered[candidate.member] = true end
+end
+
+-- Admits candidates that were never asked for, each with this weight, when nobody waits and all of them pass.
+-- False, with nothing decided, when each has to be decided about.
+function line.admit_all(tx, k, candidates, weight)
+  local n = #candidates
+  if k.called_at or k.waiting + k.too_large > 0 or capacity.fits(tx, k, weight) < n then return false end
+  for i = 1, n do
+    local c = candidates[i]
+    if not c.fresh or c.expires_at <= tx.now then return false end
+  end
+  for i = 1, n do
+    local c = candidates[i]
+    c.member, c.admitted = holders.member(c), true
+    if k.weighted then c.weight = weight end
+  end
+  capacity.count(tx, k, weight, n)
+  k.enters = candidates
+  return true
+end
+
+-- Refused: it waits in the order of its score. What can never pass waits for another definition.
+function line.wait(k, candidate, next_at)
+  local never = capacity.never(k, candidate.weight)
+  comes(k, candidate.execution_id)
+  k.waits[#k.waits + 1] = { candidate = candidate, never = never }
+  if never then return end
+  k.front = math.min(k.front or candidate.score, candidate.score)
+  if next_at then k.next_at = math.min(k.next_at or next_at, next_at) end
+end
+
+-- One that was called will not come: nobody waits for it.
+function line.give_up(k, id)
+  if not k.expects[id] then return false end
+  comes(k, id)
+  k.absent[#k.absent + 1] = id
   return true
 end
 
@@ -7532,18 +7540,18 @@ local function owe_call(tx, k, id, holder)
   if tx.executions then
     tx:owe("call", k.set, id, holder)
   else
-    room.call_later(tx, id, holder, k.set)
+    line.call_later(tx, id, holder, k.set)
   end
 end
 
 -- The partition owes an execution its call.
-function room.call_later(tx, id, holder, set)
+function line.call_later(tx, id, holder, set)
   outbox.owe(tx, "unblock", { "execution_id", id, "reason", "waiting_for_quota", "holder_id", holder, "set", set })
 end
 
--- The first of a line: id, the holder it asked under and its weight.
-local function first_of(tx, k, line)
-  local found, names = tx:zlowest(line, "-inf", "+inf", limits.batch_max), {}
+-- The first of those who wait: id, the holder it asked under and its weight.
+local function first_of(tx, k, waiters)
+  local found, names = tx:zlowest(waiters, "-inf", "+inf", limits.batch_max), {}
   if #found == 0 then return {} end
   for i, item in ipairs(found) do names[i] = item.member end
   local asked, out = tx:hmget(k.asked, names), {}
@@ -7555,32 +7563,157 @@ local function first_of(tx, k, line)
   return out
 end
 
--- Calls those who are first in line as far as there is room for each, as if those called before them had come already.
--- Who can never pass since the limit was lowered is called as well, into no place: it asks anew and is in nobody's way.
-local function call(tx, k)
-  local line = k.waiting > 0 and first_of(tx, k, k.waiters) or {}
-  if #line == 0 then return end
+-- Calls those first in line as far as they pass, as if those called before them had come already. One that can never
+-- pass since the limit was lowered is called as well, and nothing is kept for it: it asks anew and is in nobody's way.
+function line.call(tx, k)
+  local first = k.waiting > 0 and first_of(tx, k, k.waiters) or {}
+  if #first == 0 then return end
   -- More may stand in line than one call looks at.
-  if #line == limits.batch_max then k.head_at = tx.now end
+  if #first == limits.batch_max then k.head_at = tx.now end
   as_if_come(tx, k, function()
-    for _, one in ipairs(line) do
-      one.never = room.never(k, one.weight)
-      local use = not one.never and room.refusal(tx, k, one.weight)
+    for _, one in ipairs(first) do
+      one.never = capacity.never(k, one.weight)
+      local use = not one.never and capacity.refusal(tx, k, one.weight)
       if use then
         k.head_at = use.next_at()
         break
       end
       -- Who is called takes nothing until it comes.
-      if not one.never then count(tx, k, one.weight) end
+      if not one.never then capacity.count(tx, k, one.weight, 1) end
       k.calls[#k.calls + 1] = one
     end
   end)
 end
 
 -- After a change of the definition everyone may ask anew whom the old one could never let pass.
-function room.call_oversized(tx, k)
+function line.call_oversized(tx, k)
   if k.too_large == 0 then return end
   for _, one in ipairs(first_of(tx, k, k.oversized)) do k.calls[#k.calls + 1] = one end
+end
+
+-- An execution that asks anew does not stand in line for what it asked before.
+local function leave_line(tx, k, id)
+  if k.called_at and tx:zscore(k.called, id) then tx:zrem(k.called, id) end
+  if k.waiting > 0 and tx:zscore(k.waiters, id) then
+    tx:zrem(k.waiters, id)
+    tx:hdel(k.asked, id)
+    k.waiting = k.waiting - 1
+  end
+  if k.too_large > 0 and tx:zscore(k.oversized, id) then
+    tx:zrem(k.oversized, id)
+    tx:hdel(k.asked, id)
+    k.too_large = k.too_large - 1
+  end
+end
+
+-- Plans who enters the line, who leaves it, and who is called.
+function line.write(tx, k)
+  if k.called_at or k.waiting + k.too_large > 0 then
+    for i = 1, #k.enters do leave_line(tx, k, k.enters[i].execution_id) end
+  end
+  for _, one in ipairs(k.waits) do
+    local c = one.candidate
+    leave_line(tx, k, c.execution_id)
+    tx:zadd(one.never and k.oversized or k.waiters, c.score, c.execution_id)
+    tx:hset(k.asked, { c.execution_id, c.holder_id .. " " .. text(c.weight) .. " " .. text(c.number) })
+    if one.never then k.too_large = k.too_large + 1 else k.waiting = k.waiting + 1 end
+  end
+  for _, one in ipairs(k.calls) do
+    leave_line(tx, k, one.id)
+    owe_call(tx, k, one.id, one.holder)
+    if not one.never then
+      tx:zadd(k.called, tx.now, one.id)
+      k.called_at = tx.now
+    end
+  end
+  for _, id in ipairs(k.absent) do tx:zrem(k.called, id) end
+  for _, item in ipairs(k.called_passed or {}) do
+    if tx:zscore(k.called, item.member) == item.score then tx:zrem(k.called, item.member) end
+  end
+end
+
+-- The quota is gone: everyone who waits is called, to be told so.
+function line.dissolve(tx, k)
+  for _, waiters in ipairs({ k.waiters, k.oversized }) do
+    for _, one in ipairs(first_of(tx, k, waiters)) do k.calls[#k.calls + 1] = one end
+  end
+  line.write(tx, k)
+end
+
+return line
+end
+
+source["index.quota_key"] = function(require, LIBRARY)
+-- One key of a quota: how much of it is used, who waits for it, and its timer.
+--
+--     an execution asks                                        a holder leaves
+--     (transition/ask)                                         (transition/give_back)
+--            |                                                         |
+--            v                                                         v
+--     quota_capacity ---- refused ----> quota_line ---- called ----> expected
+--     holders, rate, weights            waiters in order             what it needs is kept for it
+--            ^                                                         |
+--            +------------- asks anew, within call_again_ms -----------+
+--
+-- A key is loaded once in a call. What is decided about it stands in its table (`enters`, `waits`, `calls`, ...) until
+-- `save` plans it all. The timer `room:<quota>:<digest>` wakes the key when the next in line may pass, when those
+-- called have not come, and when nobody uses it any more.
+local capacity = require "index.quota_capacity"
+local gone = require "index.gone"
+local holds = require "record.holds"
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local line = require "index.quota_line"
+local packed = require "record.packed"
+local quota = require "record.quota"
+local timers = require "index.timers"
+
+local quota_key = {}
+
+local function text(n) return string.format("%.0f", n) end
+
+-- The record of a key, or nil when it is not in use.
+local function opened(tx, id, digest)
+  local key = keys.quota_part(tx, id, "key", digest)
+  local stored = tx:record(key)
+  return stored and packed.open_quota_key(key, stored)
+end
+
+-- Until when nothing starts under a key.
+function quota_key.throttled(tx, id, digest)
+  local was = opened(tx, id, digest)
+  return was and was.throttled
+end
+
+-- A key that was saved before in this list, as it is now: nothing is decided yet.
+local function again(k)
+  k.enters, k.entered, k.leaves, k.started, k.weighed, k.waits, k.calls, k.absent = {}, {}, {}, {}, {}, {}, {}, {}
+  k.called_passed, k.rate_passed, k.weighted_passed, k.reweighed, k.next_at, k.head_at, k.standing, k.front =
+    nil, nil, nil, nil, nil, nil, nil, nil
+  return k
+end
+
+-- What a quota knows of a key, by its digest; `key` is the key itself where the caller knows it. Returns nil for a key
+-- that is not in use, unless `fresh` says that it is about to be.
+function quota_key.load(tx, q, digest, key, fresh)
+  local set = holds.of_quota(q.id, digest)
+  local known = tx:found(set)
+  if known and known.now == tx.now then return again(known) end
+  local was = opened(tx, q.id, digest)
+  if was == nil and not fresh then return nil end
+  local k = {
+    q = q, digest = digest, fresh = was == nil, was = was or {}, set = set, now = tx.now,
+    -- What has been decided in this call and is written by quota_key.save.
+    enters = {}, entered = {}, leaves = {}, started = {}, weighed = {}, waits = {}, calls = {}, absent = {},
+  }
+  was = k.was
+  k.key, k.tat, k.throttled, k.wake, k.called_at = was.key or key, was.tat, was.throttled, was.wake, was.called_at
+  k.waiters, k.asked = keys.quota_part(tx, q.id, "waiters", digest), keys.quota_part(tx, q.id, "asked", digest)
+  k.oversized = keys.quota_part(tx, q.id, "oversized", digest)
+  k.holders, k.called = keys.holders(tx, k.set), keys.quota_part(tx, q.id, "called", digest)
+  line.load(tx, k)
+  capacity.load(tx, k)
+  return k
 end
 
 -- When the key needs attention: the next in line may pass, those called have not come, or nobody uses it any more.
@@ -7599,82 +7732,8 @@ local function wake_at(tx, k, called)
 end
 
 -- The name of its timer entry.
-function room.timer(id, digest)
+function quota_key.timer(id, digest)
   return "room:" .. id .. ":" .. digest
-end
-
--- An execution that asks anew does not stand in line for what it asked before.
-local function leave_line(tx, k, id)
-  if k.called_at and tx:zscore(k.called, id) then tx:zrem(k.called, id) end
-  if k.waiting > 0 and tx:zscore(k.waiters, id) then
-    tx:zrem(k.waiters, id)
-    tx:hdel(k.asked, id)
-    k.waiting = k.waiting - 1
-  end
-  if k.too_large > 0 and tx:zscore(k.oversized, id) then
-    tx:zrem(k.oversized, id)
-    tx:hdel(k.asked, id)
-    k.too_large = k.too_large - 1
-  end
-end
-
-local function write_holders(tx, k)
-  local d, first = k.q.definition, holders.open_ended
-  for i = 1, #k.leaves do tx:zrem(k.holders, k.leaves[i]) end
-  for _, member in ipairs(k.started) do tx:zrem(k.rate, member) end
-  for _, member in ipairs(k.weighed) do
-    tx:zrem(k.weighted, member)
-    tx:hdel(k.weights, member)
-  end
-  local set, now, lines = k.holders, tx.now, k.called_at or k.waiting + k.too_large > 0
-  for i = 1, #k.enters do
-    local c = k.enters[i]
-    local member, deadline = c.member, c.expires_at
-    tx:zadd(set, deadline, member)
-    if deadline < first then first = deadline end
-    if d.rate then tx:zadd(k.rate, now, member) end
-    if d.weighted then
-      tx:zadd(k.weighted, now, member)
-      tx:hput(k.weights, member, c.weight)
-    end
-    if lines then leave_line(tx, k, c.execution_id) end
-  end
-  if #k.enters > 0 then
-    if d.rate then k.newest = { score = now } end
-    if d.weighted then k.heaviest = { score = now } end
-    if first < holders.open_ended then holders.watch(tx, k.set, first) end
-  end
-end
-
-local function write_lines(tx, k)
-  for _, one in ipairs(k.waits) do
-    local c = one.candidate
-    leave_line(tx, k, c.execution_id)
-    tx:zadd(one.never and k.oversized or k.waiters, c.score, c.execution_id)
-    tx:hset(k.asked, { c.execution_id, c.holder_id .. " " .. text(c.weight) .. " " .. text(c.number) })
-    if one.never then k.too_large = k.too_large + 1 else k.waiting = k.waiting + 1 end
-  end
-  for _, one in ipairs(k.calls) do
-    leave_line(tx, k, one.id)
-    owe_call(tx, k, one.id, one.holder)
-    if not one.never then
-      tx:zadd(k.called, tx.now, one.id)
-      k.called_at = tx.now
-    end
-  end
-end
-
-local function write_passed(tx, k)
-  for _, id in ipairs(k.absent) do tx:zrem(k.called, id) end
-  for _, item in ipairs(k.called_passed or {}) do
-    if tx:zscore(k.called, item.member) == item.score then tx:zrem(k.called, item.member) end
-  end
-  for _, item in ipairs(k.rate_passed or {}) do tx:zrem(k.rate, item.member) end
-  for _, item in ipairs(k.weighted_passed or {}) do
-    tx:zrem(k.weighted, item.member)
-    tx:hdel(k.weights, item.member)
-  end
-  if k.reweighed then tx:hset(k.weights, k.reweighed) end
 end
 
 local function write_record(tx, k)
@@ -7697,7 +7756,7 @@ local function write_record(tx, k)
 end
 
 -- Corrects the weight in the window.
-function room.set_sum(tx, k, sum)
+function quota_key.set_sum(tx, k, sum)
   k.sum, k.wake = sum, k.was.wake
   write_record(tx, k)
 end
@@ -7708,20 +7767,19 @@ local function forget(tx, k)
     tx:del(keys.quota_part(tx, k.q.id, part, k.digest))
   end
   quota.leave_key(tx, k.q, k.digest)
-  timers.clear(tx, room.timer(k.q.id, k.digest))
+  timers.clear(tx, quota_key.timer(k.q.id, k.digest))
 end
 
--- Plans what has been decided and sets the key's timer. Room that came back calls who waits for it; an admission does
--- not: it leaves less than there was.
-function room.save(tx, k, admission)
-  if not admission then call(tx, k) end
+-- Plans what has been decided and sets the key's timer. What came back calls those who wait for it; an admission calls
+-- nobody: it leaves less than there was.
+function quota_key.save(tx, k, admission)
+  if not admission then line.call(tx, k) end
   local called = 0
   for _, one in ipairs(k.calls) do
     if not one.never then called = called + 1 end
   end
-  write_holders(tx, k)
-  write_lines(tx, k)
-  write_passed(tx, k)
+  capacity.write(tx, k)
+  line.write(tx, k)
   local at
   if admission and k.waiting > 0 then
     at = k.wake
@@ -7734,7 +7792,7 @@ function room.save(tx, k, admission)
     tx:keep(k.set, nil)
     return
   end
-  local entry = { id = room.timer(k.q.id, k.digest), wake = k.wake }
+  local entry = { id = quota_key.timer(k.q.id, k.digest), wake = k.wake }
   timers.keep(tx, entry, at)
   k.wake = at
   write_record(tx, k)
@@ -7743,37 +7801,29 @@ function room.save(tx, k, admission)
   tx:keep(k.set, quiet and k or nil)
 end
 
--- The quota is gone: whoever waits is called, to be told so; who holds leaves by itself.
-local function dissolve(tx, k)
-  for _, line in ipairs({ k.waiters, k.oversized }) do
-    for _, one in ipairs(first_of(tx, k, line)) do k.calls[#k.calls + 1] = one end
-  end
-  write_lines(tx, k)
-  if k.waiting + k.too_large == 0 then forget(tx, k) end
-end
-
--- The key's timer: room may have come back, or nobody uses the key any more.
-function room.fire(tx, id, digest)
+-- The key's timer: something may pass again, or nobody uses the key any more.
+function quota_key.fire(tx, id, digest)
   local q = quota.load(tx, id)
-  local k = q and room.load(tx, q, digest)
-  if k then return room.save(tx, k) end
-  timers.clear(tx, room.timer(id, digest))
+  local k = q and quota_key.load(tx, q, digest)
+  if k then return quota_key.save(tx, k) end
+  timers.clear(tx, quota_key.timer(id, digest))
 end
 
 -- The quota's timer: after a change of its definition every key is looked at, a few at a time.
-function room.walk(tx, id)
+function quota_key.walk(tx, id)
   local q = quota.load(tx, id, true)
   if q == nil or q.walked == nil then return timers.clear(tx, quota.timer(id)) end
   local found = tx:zlowest(keys.quota_keys(tx, id), "(" .. text(q.walked), "+inf", limits.quota_walk_max)
   local walked = q.walked
   for _, item in ipairs(found) do
-    local k = room.load(tx, q, item.member)
+    local k = quota_key.load(tx, q, item.member)
     if k == nil then error("CORRUPT " .. keys.quota_part(tx, id, "key", item.member) .. " key") end
     if q.deleted then
-      dissolve(tx, k)
+      line.dissolve(tx, k)
+      if k.waiting + k.too_large == 0 then forget(tx, k) end
     else
-      room.call_oversized(tx, k)
-      room.save(tx, k)
+      line.call_oversized(tx, k)
+      quota_key.save(tx, k)
       if k.too_large == 0 then walked = item.score end
       if k.too_large > 0 then break end
     end
@@ -7795,7 +7845,7 @@ function room.walk(tx, id)
   end
 end
 
-return room
+return quota_key
 end
 
 source["index.inbox"] = function(require, LIBRARY)
@@ -10773,7 +10823,9 @@ local budget = require "record.budget"
 local budget_holds = require "record.budget_holds"
 local holders = require "index.holders"
 local quota = require "record.quota"
-local room = require "index.room"
+local capacity = require "index.quota_capacity"
+local line = require "index.quota_line"
+local quota_key = require "index.quota_key"
 
 local ask = {}
 
@@ -10783,23 +10835,23 @@ local ask = {}
 local function decide(tx, k, c)
   local member = holders.member(c)
   c.member = member
-  if not c.fresh and room.holds(tx, k, member) then
+  if not c.fresh and capacity.holds(tx, k, member) then
     c.admitted = true
     return
   end
   if c.expires_at <= tx.now then return end
-  local use = room.refusal(tx, k, c.weight)
+  local use = capacity.refusal(tx, k, c.weight)
   -- It was refused under this very grant or a later one: a copy of that request comes late. Its execution waits in line
   -- and is called; taken in now, it would stand in nobody's line and hold a place for nobody.
-  if room.outdated(k, c, use == nil) then return end
-  use = use or room.others_first(tx, k, c)
+  if line.outdated(k, c, use == nil) then return end
+  use = use or line.others_first(tx, k, c)
   if use == nil then
-    room.admit(tx, k, c)
+    line.admit(tx, k, c)
     c.admitted = true
     return
   end
-  local next_at = not room.never(k, c.weight) and use.next_at() or nil
-  room.wait(k, c, next_at)
+  local next_at = not capacity.never(k, c.weight) and use.next_at() or nil
+  line.wait(k, c, next_at)
   c.wall = { part = use.part, used = use.used, limit = use.limit, next_at = next_at }
 end
 
@@ -10811,9 +10863,9 @@ function ask.quota(tx, id, candidates, same)
   local known, order = {}, {}
   if same then
     local digest, weight = quota.digest(same.key), same.weight or 1
-    local k = room.load(tx, q, digest, same.key, true)
-    if room.admit_all(tx, k, candidates, weight) then
-      room.save(tx, k, true)
+    local k = quota_key.load(tx, q, digest, same.key, true)
+    if line.admit_all(tx, k, candidates, weight) then
+      quota_key.save(tx, k, true)
       return q
     end
     for _, c in ipairs(candidates) do c.key, c.weight = same.key, weight end
@@ -10823,14 +10875,14 @@ function ask.quota(tx, id, candidates, same)
     local digest = quota.digest(c.key)
     local k = known[digest]
     if k == nil then
-      k = room.load(tx, q, digest, c.key, true)
+      k = quota_key.load(tx, q, digest, c.key, true)
       k.asking, known[digest], order[#order + 1] = {}, k, k
     end
     k.asking[#k.asking + 1] = c.execution_id
   end
-  for _, k in ipairs(order) do room.look_at_line(tx, k, k.asking) end
+  for _, k in ipairs(order) do line.look(tx, k, k.asking) end
   for _, c in ipairs(candidates) do decide(tx, known[quota.digest(c.key)], c) end
-  for _, k in ipairs(order) do room.save(tx, k, true) end
+  for _, k in ipairs(order) do quota_key.save(tx, k, true) end
   return q
 end
 
@@ -10928,7 +10980,8 @@ local holders = require "index.holders"
 local holds = require "record.holds"
 local keys = require "lib.keys"
 local quota = require "record.quota"
-local room = require "index.room"
+local capacity = require "index.quota_capacity"
+local quota_key = require "index.quota_key"
 
 local give_back = {}
 
@@ -10975,10 +11028,10 @@ function give_back.quota(tx, id, items)
     of_key[#of_key + 1] = item
   end
   for _, one in ipairs(digests) do
-    local k, left = q and room.load(tx, q, one), nil
+    local k, left = q and quota_key.load(tx, q, one), nil
     if k then
-      left = room.leave(tx, k, by_key[one])
-      if left > 0 then room.save(tx, k) end
+      left = capacity.leave(tx, k, by_key[one])
+      if left > 0 then quota_key.save(tx, k) end
     else
       left = leave_alone(tx, holds.of_quota(id, one), by_key[one])
     end
@@ -11446,7 +11499,8 @@ local execution = require "record.execution"
 local give_back = require "transition.give_back"
 local holds = require "record.holds"
 local quota = require "record.quota"
-local room = require "index.room"
+local line = require "index.quota_line"
+local quota_key = require "index.quota_key"
 local unblock = require "transition.unblock"
 
 local pay = {}
@@ -11497,14 +11551,14 @@ local function call(tx, group)
   end
   for _, debt in ipairs(group.items) do
     if not tx:pay(group.route, debt, one, debt) then
-      tx:pay(debt.home, debt, room.call_later, debt.execution_id, debt.holder_id, debt.set)
+      tx:pay(debt.home, debt, line.call_later, debt.execution_id, debt.holder_id, debt.set)
     end
   end
   for _, debt in ipairs(absent) do
     local function give_up(_, id)
       local q = quota.load(tx, id)
-      local k = q and room.load(tx, q, debt.key_digest)
-      if k and room.give_up(k, debt.execution_id) then room.save(tx, k) end
+      local k = q and quota_key.load(tx, q, debt.key_digest)
+      if k and line.give_up(k, debt.execution_id) then quota_key.save(tx, k) end
     end
     tx:pay(debt.home, debt, give_up, parts_of(debt.set)[2])
   end
@@ -15800,7 +15854,8 @@ local define = require "lib.define"
 local keys = require "lib.keys"
 local quota = require "record.quota"
 local reply = require "lib.reply"
-local room = require "index.room"
+local capacity = require "index.quota_capacity"
+local quota_key = require "index.quota_key"
 
 define.fn {
   name = "ff_get_quota",
@@ -15814,10 +15869,10 @@ define.fn {
     if q == nil then return reply.err("quota_not_found", { quota_id = a.quota_id }) end
     local state
     if a.key then
-      local k = room.load(tx, q, quota.digest(a.key), a.key, true)
+      local k = quota_key.load(tx, q, quota.digest(a.key), a.key, true)
       local throttled = k.throttled and k.throttled > tx.now and k.throttled or nil
       state = {
-        key = a.key, parts = room.uses(tx, k), held = k.held, waiting = k.waiting + k.too_large,
+        key = a.key, parts = capacity.uses(tx, k), held = k.held, waiting = k.waiting + k.too_large,
         throttled_until = throttled,
       }
     end
@@ -15871,7 +15926,8 @@ local define = require "lib.define"
 local keys = require "lib.keys"
 local quota = require "record.quota"
 local reply = require "lib.reply"
-local room = require "index.room"
+local capacity = require "index.quota_capacity"
+local quota_key = require "index.quota_key"
 
 define.fn {
   name = "ff_list_quota_keys",
@@ -15887,12 +15943,12 @@ define.fn {
     local items, last = {}, nil
     local from = "(" .. string.format("%.0f", a.after)
     for i, item in ipairs(tx:zlowest(keys.quota_keys(tx, q.id), from, "+inf", a.limit)) do
-      local k = room.load(tx, q, item.member, nil, true)
+      local k = quota_key.load(tx, q, item.member, nil, true)
       local throttled = k.throttled and k.throttled > tx.now and k.throttled or nil
       items[i] = {
         set = k.set,
         state = {
-          key = k.key or "?", parts = room.uses(tx, k), held = k.held, waiting = k.waiting + k.too_large,
+          key = k.key or "?", parts = capacity.uses(tx, k), held = k.held, waiting = k.waiting + k.too_large,
           throttled_until = throttled,
         },
       }
@@ -15984,7 +16040,8 @@ source["quota.give_up"] = function(require, LIBRARY)
 local define = require "lib.define"
 local quota = require "record.quota"
 local reply = require "lib.reply"
-local room = require "index.room"
+local line = require "index.quota_line"
+local quota_key = require "index.quota_key"
 
 define.fn {
   name = "ff_give_up_called",
@@ -16000,15 +16057,15 @@ define.fn {
     for _, item in ipairs(q and a.items or {}) do
       local k = known[item.key_digest]
       if k == nil then
-        k = room.load(tx, q, item.key_digest) or false
+        k = quota_key.load(tx, q, item.key_digest) or false
         known[item.key_digest] = k
       end
-      if k and room.give_up(k, item.execution_id) then
+      if k and line.give_up(k, item.execution_id) then
         if not k.touched then k.touched, order[#order + 1] = true, k end
         count = count + 1
       end
     end
-    for _, k in ipairs(order) do room.save(tx, k) end
+    for _, k in ipairs(order) do quota_key.save(tx, k) end
     return reply.ok("given_up", { count = count })
   end,
 }
@@ -16019,7 +16076,8 @@ local define = require "lib.define"
 local quota = require "record.quota"
 local reply = require "lib.reply"
 local holders = require "index.holders"
-local room = require "index.room"
+local capacity = require "index.quota_capacity"
+local quota_key = require "index.quota_key"
 
 define.fn {
   name = "ff_settle_quota",
@@ -16034,9 +16092,9 @@ define.fn {
   call = function(tx, a)
     local q = quota.load(tx, a.quota_id)
     if q == nil then return reply.err("quota_not_found", { quota_id = a.quota_id }) end
-    local k = room.load(tx, q, quota.digest(a.key))
-    if k == nil or not room.reweigh(tx, k, holders.member(a), a.weight) then return reply.ok("gone") end
-    room.save(tx, k)
+    local k = quota_key.load(tx, q, quota.digest(a.key))
+    if k == nil or not capacity.reweigh(tx, k, holders.member(a), a.weight) then return reply.ok("gone") end
+    quota_key.save(tx, k)
     return reply.ok("settled", { used = math.max(k.sum, 0), limit = q.definition.weighted.limit })
   end,
 }
@@ -16047,7 +16105,7 @@ local define = require "lib.define"
 local event = require "lib.event"
 local quota = require "record.quota"
 local reply = require "lib.reply"
-local room = require "index.room"
+local quota_key = require "index.quota_key"
 
 define.fn {
   name = "ff_throttle_quota",
@@ -16060,14 +16118,14 @@ define.fn {
   call = function(tx, a)
     local q = quota.load(tx, a.quota_id)
     if q == nil then return reply.err("quota_not_found", { quota_id = a.quota_id }) end
-    local k = room.load(tx, q, quota.digest(a.key), a.key, true)
+    local k = quota_key.load(tx, q, quota.digest(a.key), a.key, true)
     local wanted, before = a["until"], k.throttled and k.throttled > tx.now and k.throttled or nil
     if wanted == 0 then
       k.throttled = nil
     else
       k.throttled = wanted > tx.now and math.max(wanted, before or 0) or before
     end
-    room.save(tx, k)
+    quota_key.save(tx, k)
     -- A provider's word that changes nothing is no event.
     if k.throttled ~= before then
       local data = quota.told(q.id, a.actor, a.key)
@@ -16086,7 +16144,7 @@ local define = require "lib.define"
 local quota = require "record.quota"
 local reply = require "lib.reply"
 local awaits = require "index.awaits"
-local room = require "index.room"
+local quota_key = require "index.quota_key"
 
 define.fn {
   name = "ff_list_quota_waiters",
@@ -16099,7 +16157,7 @@ define.fn {
   call = function(tx, a)
     local q = quota.load(tx, a.quota_id)
     if q == nil then return reply.err("quota_not_found", { quota_id = a.quota_id }) end
-    local k = room.load(tx, q, quota.digest(a.key), a.key, true)
+    local k = quota_key.load(tx, q, quota.digest(a.key), a.key, true)
     local items, last = {}, nil
     for _, line in ipairs({ k.waiters, k.oversized }) do
       local never = line == k.oversized
@@ -16125,7 +16183,7 @@ local holds = require "record.holds"
 local keys = require "lib.keys"
 local quota = require "record.quota"
 local reply = require "lib.reply"
-local room = require "index.room"
+local quota_key = require "index.quota_key"
 
 -- Of the keys that came into use first, a bounded number: how many slots are held, how many executions wait, how many
 -- keys are throttled.
@@ -16137,7 +16195,7 @@ local function stats_of(tx, q, keys_max)
   if s.keys == 0 then return s end
   for _, item in ipairs(tx:zlowest(keys.quota_keys(tx, q.id), "-inf", "+inf", keys_max)) do
     local function part(name) return keys.quota_part(tx, q.id, name, item.member) end
-    local throttled = room.throttled(tx, q.id, item.member)
+    local throttled = quota_key.throttled(tx, q.id, item.member)
     s.looked = s.looked + 1
     s.held = s.held + tx:zcard(keys.holders(tx, holds.of_quota(q.id, item.member)))
     s.waiting = s.waiting + tx:zcard(part("waiters")) + tx:zcard(part("oversized"))
@@ -18976,7 +19034,7 @@ local keys = require "lib.keys"
 local limits = require "lib.limits"
 local quota = require "record.quota"
 local holders = require "index.holders"
-local room = require "index.room"
+local quota_key = require "index.quota_key"
 
 local invariants = {}
 
@@ -19010,7 +19068,7 @@ local function check_weights(tx, q, k, findings, repair, found)
   local stored = k.was.sum or 0
   if sum ~= stored then
     found(findings, 33, k.weights, "weighs " .. shown(sum) .. ", " .. shown(stored) .. " is counted", repair)
-    if repair then room.set_sum(tx, k, sum) end
+    if repair then quota_key.set_sum(tx, k, sum) end
   end
   if count ~= tx:zcard(k.weighted) then
     found(findings, 33, k.weighted, "entries and weights differ in number", false)
@@ -19025,7 +19083,7 @@ local function check_lines(tx, k, findings, repair, found)
   if count ~= k.waiting + k.too_large then
     found(findings, 33, k.asked, shown(count) .. " have asked, " .. shown(k.waiting + k.too_large) .. " wait", false)
   end
-  local timer = room.timer(k.q.id, k.digest)
+  local timer = quota_key.timer(k.q.id, k.digest)
   local at = tx:zscore(keys.timers(tx), timer)
   if at ~= k.wake then
     found(findings, 11, keys.timers(tx), timer .. " should wake at " .. (k.wake and shown(k.wake) or "no time"), repair)
@@ -19041,7 +19099,7 @@ local function check_lines(tx, k, findings, repair, found)
 end
 
 local function check_key(tx, q, digest, findings, repair, found)
-  local k = room.load(tx, q, digest)
+  local k = quota_key.load(tx, q, digest)
   if tx:zscore(keys.quota_keys(tx, q.id), digest) == nil then
     found(findings, 37, keys.quota_part(tx, q.id, "key", digest), "its quota does not list it", false)
   end
@@ -19466,7 +19524,7 @@ local execution = require "record.execution"
 local usage = require "record.usage"
 local worker = require "record.worker"
 local holders = require "index.holders"
-local room = require "index.room"
+local quota_key = require "index.quota_key"
 local timers = require "index.timers"
 local due = require "transition.due"
 local owed = require "transition.owed"
@@ -19507,9 +19565,9 @@ local function fire(tx, member, draw)
   elseif kind == "holders" then
     holders.fire(tx, name)
   elseif kind == "room" then
-    room.fire(tx, string.sub(name, 1, 36), string.sub(name, 38))
+    quota_key.fire(tx, string.sub(name, 1, 36), string.sub(name, 38))
   elseif kind == "quota" then
-    room.walk(tx, name)
+    quota_key.walk(tx, name)
   elseif kind == "budget" then
     budget.fire(tx, name)
   elseif kind == "usage" then
