@@ -152,7 +152,7 @@ fn first_response(root: &Path, store: &str, data: &Path) -> Result<Duration> {
 fn page(head: &Head, grown: &[Grown]) -> String {
     let mut page = String::from("## Many ended executions\n\n");
     let what = format!("{IN_FLIGHT} cycles of submit, claim and complete in flight, 256-byte input");
-    head.write(&mut page, &what, "sizes hold");
+    head.write(&mut page, &what, "sizes");
     let mut table = Table::new(&[
         "store",
         "kept",
@@ -176,7 +176,7 @@ fn page(head: &Head, grown: &[Grown]) -> String {
     table.write(&mut page);
     let _ = writeln!(
         page,
-        "**Bytes each** is what the store grew by for each execution: files of the embedded store, `used_memory` of Valkey. \
+        "**Bytes each** is the growth of the store per execution: files of the embedded store, `used_memory` of Valkey. \
          The last column is from the start of `ff server` on the larger store to its first response."
     );
     page

@@ -60,8 +60,8 @@ pub fn run(root: &Path, options: &StoreOptions) -> Result<()> {
         settings.retain(|setting| setting.name().contains(part.as_str()));
     }
     let mut text = String::from(
-        "## Inside the store\n\nWhat submit, claim and complete take of the store: Valkey's own time with its functions, and of the embedded \
-         store the caller's time, without flushes. Figures of one run can be compared, those of two cannot.\n\n\
+        "## Inside the store\n\nThe cost of submit, claim and complete in the store. For Valkey it is the server's own time in functions; \
+         for the embedded store the caller's time, without flushes. Figures of one run can be compared, those of two cannot.\n\n\
          | store | in a list | operation | µs each | within commands, µs | commands each |\n| --- | ---: | --- | ---: | ---: | ---: |\n",
     );
     let runs = LISTS.map(|size| (size, Attached::Nothing));

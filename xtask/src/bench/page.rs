@@ -58,7 +58,7 @@ impl Head {
         if self.others > OTHERS_MAX {
             let _ = writeln!(
                 page,
-                "> **Taken on a busy machine.** Rates and times are too poor and their order means little; {holds}.\n"
+                "> **Taken on a busy machine.** Rates are too low, times too long, and their order means little. These are reliable: {holds}.\n"
             );
         }
     }

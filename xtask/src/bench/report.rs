@@ -82,7 +82,7 @@ impl Report {
     /// The Markdown page.
     pub fn markdown(&self) -> String {
         let mut page = String::new();
-        self.head.write(&mut page, &format!("{INPUT_BYTES}-byte input"), "store calls, bytes and idle commands hold");
+        self.head.write(&mut page, &format!("{INPUT_BYTES}-byte input"), "store calls, bytes and idle commands");
         self.write_cycles(&mut page);
         for store in self.stores() {
             self.write_store(&mut page, store);

@@ -81,8 +81,9 @@ impl Report {
     /// The Markdown page.
     pub fn markdown(&self) -> String {
         let mut page = String::new();
-        let what = format!("{INPUT_BYTES}-byte input, 4 workers of 32 slots that answer at once, default settings");
-        self.head.write(&mut page, &what, "shares of one run and store commands hold");
+        let what =
+            format!("{INPUT_BYTES}-byte input, 4 workers of 32 slots that complete tasks at once, default settings");
+        self.head.write(&mut page, &what, "shares of one run and store commands");
         let tasks = grouped(self.tasks as f64);
         let _ = writeln!(
             page,

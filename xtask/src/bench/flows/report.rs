@@ -91,8 +91,8 @@ impl Report {
     /// The Markdown page.
     pub fn markdown(&self) -> String {
         let mut page = String::new();
-        let what = "one flow at a time, one worker with 64 slots that answers at once, default settings";
-        self.head.write(&mut page, what, "store commands hold");
+        let what = "one flow at a time, one worker with 64 slots that completes tasks at once, default settings";
+        self.head.write(&mut page, what, "store commands");
         let _ = writeln!(page, "### Flows\n");
         let mut table = Table::new(&["", "store", "p50 ms", "worst ms", "spread of p50", "p50 below", ""]);
         for figure in &self.figures {

@@ -138,7 +138,7 @@ impl Report {
     pub fn markdown(&self) -> String {
         let mut page = String::new();
         let what = format!("256-byte input, 64 at once, 16 submitters; {}", self.versions.join(", "));
-        self.head.write(&mut page, &what, "ratios between systems of one round hold");
+        self.head.write(&mut page, &what, "ratios between systems of one round");
         page.push_str(&format!(
             "Processes outside the run took {}, other machines of the hypervisor {}.\n\n",
             percent(self.others),

@@ -123,7 +123,7 @@ impl Report {
     /// The Markdown page.
     pub fn markdown(&self) -> String {
         let mut page = String::from("## Workers\n\n");
-        self.head.write(&mut page, &format!("{INPUT_BYTES}-byte input"), "store commands hold");
+        self.head.write(&mut page, &format!("{INPUT_BYTES}-byte input"), "store commands");
         let _ = writeln!(page, "### An idle worker starts new work: submit to handler, {} times\n", self.starts);
         let mut table = Table::new(&["", "p50 ms", "at most", "", "p99 ms", "at most", "", "longest ms"]);
         for (via, times) in &self.latencies {

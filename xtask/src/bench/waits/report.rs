@@ -120,7 +120,7 @@ impl Report {
     pub fn markdown(&self) -> String {
         let mut page = String::new();
         let what = format!("one execution at a time, {FRAME_BYTES}-byte signals and frames, default settings");
-        self.head.write(&mut page, &what, "store calls and commands hold");
+        self.head.write(&mut page, &what, "store calls and commands");
         let ms = |sample: &Sample| format!("{:.2}", sample.median() / 1e3);
 
         let _ = writeln!(page, "### Suspend, signal, run again\n");
