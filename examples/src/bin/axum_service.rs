@@ -61,7 +61,7 @@ async fn main() -> anyhow::Result<()> {
 
     let client = reqwest::Client::builder().no_proxy().build()?;
     let order = client.post(&url).header("content-type", "application/json").body(r#"{"amount":7}"#).send().await?;
-    ensure!(order.status() == StatusCode::ACCEPTED.as_u16(), "placing answered {}", order.status());
+    ensure!(order.status() == StatusCode::ACCEPTED.as_u16(), "the order returned {}", order.status());
     let placed: Value = serde_json::from_slice(&order.bytes().await?)?;
     let id = placed["id"].as_str().unwrap_or_default();
     let shown = client.get(format!("{url}/{id}")).send().await?.bytes().await?;

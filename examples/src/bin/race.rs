@@ -61,7 +61,7 @@ async fn main() -> anyhow::Result<()> {
 
     let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
     while stopped.0.lock().expect("no holder of the lock panics").len() < 2 {
-        ensure!(tokio::time::Instant::now() < deadline, "the losers were not told");
+        ensure!(tokio::time::Instant::now() < deadline, "the losers were not stopped");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     stop.cancel();

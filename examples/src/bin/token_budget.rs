@@ -60,7 +60,7 @@ async fn main() -> anyhow::Result<()> {
 
     used_up.notified().await;
     let parked = admin.describe_execution(&id).await?;
-    ensure!(parked.lease.is_none() && parked.outcome.is_none(), "it waits, and no worker is busy with it: {parked:?}");
+    ensure!(parked.lease.is_none() && parked.outcome.is_none(), "it waits without a worker: {parked:?}");
     println!("parked: {}", parked.blocking_detail["dimension"]);
 
     admin.change_budget(&budget, BudgetChange::default().hard("tokens", Some(5_000))).await?;

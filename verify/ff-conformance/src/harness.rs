@@ -79,7 +79,7 @@ impl Kind {
     pub fn is_wanted(self) -> bool {
         let wanted = Kind::from_env().contains(&self);
         if !wanted {
-            eprintln!("not asked for: {} is not of this tier, or not among FF_HOSTS", self.as_str());
+            eprintln!("skipped: {} belongs neither to this tier nor to FF_HOSTS", self.as_str());
         }
         wanted
     }

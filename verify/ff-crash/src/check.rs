@@ -66,7 +66,7 @@ impl History {
                     self.fresh.insert(id);
                 }
                 Entry::Refused { .. } => self.refused += 1,
-                Entry::Broken(text) => bail!("a caller was answered: {text}"),
+                Entry::Broken(text) => bail!("a caller got: {text}"),
                 Entry::Note(_) => {}
             }
         }

@@ -34,7 +34,7 @@ async fn main() -> Result<()> {
             }
             Ok(())
         }
-        other => bail!("{other:?} is nothing this process does"),
+        other => bail!("{other:?} is not a command of this process"),
     }
 }
 

@@ -139,8 +139,8 @@ impl Page {
 
     fn receive(&mut self) -> Result<Value> {
         loop {
-            if let Message::Text(text) = self.socket.read().context("the browser says nothing more")? {
-                return serde_json::from_str(&text).context("the browser's words are no JSON");
+            if let Message::Text(text) = self.socket.read().context("the connection to the browser ended")? {
+                return serde_json::from_str(&text).context("the browser sent invalid JSON");
             }
         }
     }
@@ -153,7 +153,7 @@ impl Page {
                 return Ok(self.events.remove(at).map(|event| event["params"].clone()).unwrap_or_default());
             }
             if began.elapsed() > PATIENCE {
-                bail!("{method} did not come within {PATIENCE:?}");
+                bail!("no {method} within {PATIENCE:?}");
             }
             let event = self.receive()?;
             self.events.push_back(event);
@@ -186,7 +186,7 @@ impl Page {
         while self.eval(expression)? != json!(true) {
             if began.elapsed() > PATIENCE {
                 let text = self.eval("document.body.innerText")?;
-                bail!("not so within {PATIENCE:?}: {expression}\n{}", text.as_str().unwrap_or_default());
+                bail!("not true within {PATIENCE:?}: {expression}\n{}", text.as_str().unwrap_or_default());
             }
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -227,7 +227,7 @@ impl Page {
         let shot = self.command("Page.captureScreenshot", json!({ "format": "png" }))?;
         let bytes = base64::engine::general_purpose::STANDARD
             .decode(shot["data"].as_str().context("no picture came")?)
-            .context("the picture is no base64")?;
+            .context("the screenshot is not base64")?;
         fs::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
     }
 }

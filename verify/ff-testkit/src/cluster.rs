@@ -123,7 +123,7 @@ impl TestCluster {
                 }
             }
             if started.elapsed() > LIMIT {
-                bail!("nobody owned slot {slot} within {LIMIT:?}");
+                bail!("no node owned slot {slot} within {LIMIT:?}");
             }
             thread::sleep(Duration::from_millis(50));
         }

@@ -75,7 +75,7 @@ pub fn install<'a>(needs: impl IntoIterator<Item = &'a Need>) -> Vec<(&'static s
     let verdict = |need: &&Need| match ((need.found)(), &installed) {
         (Some(version), _) => Ok(version),
         (None, Err(error)) => Err(anyhow::anyhow!("{error:#}")),
-        (None, Ok(())) => Err(anyhow::anyhow!("the package {} does not bring it", need.package)),
+        (None, Ok(())) => Err(anyhow::anyhow!("the package {} does not contain it", need.package)),
     };
     needs.iter().map(|need| (need.package, verdict(need))).collect()
 }

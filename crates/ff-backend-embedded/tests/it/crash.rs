@@ -85,8 +85,8 @@ async fn killed_process_loses_nothing(relaxed: bool) {
             panic!("the store holds other things")
         };
         for name in &acked {
-            assert!(z.contains_key(name.as_bytes()), "{name} was answered and is gone");
-            assert!(h.contains_key(name.as_bytes()), "{name} was answered and is half there");
+            assert!(z.contains_key(name.as_bytes()), "{name} was acknowledged and is gone");
+            assert!(h.contains_key(name.as_bytes()), "{name} was acknowledged and is half there");
         }
         assert_eq!(z.len(), h.len());
         assert!(x.len() >= z.len(), "every call is there as a whole");

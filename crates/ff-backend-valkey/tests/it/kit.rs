@@ -153,7 +153,7 @@ fn ok(reply: &[u8]) -> rmpv::Value {
 }
 
 pub fn field(value: &rmpv::Value, name: &str) -> rmpv::Value {
-    let entries = value.as_map().unwrap_or_else(|| panic!("{value} is no map"));
+    let entries = value.as_map().unwrap_or_else(|| panic!("{value} is not a map"));
     entries.iter().find(|(key, _)| key.as_str() == Some(name)).map_or(rmpv::Value::Nil, |(_, value)| value.clone())
 }
 

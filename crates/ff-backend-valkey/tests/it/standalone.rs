@@ -227,7 +227,7 @@ async fn an_idle_host_sends_nothing() {
     let before = host.store_commands().await.unwrap();
     tokio::time::sleep(Duration::from_millis(1_500)).await;
     let after = host.store_commands().await.unwrap();
-    assert_eq!(after - before, 1, "only the INFO that asked");
+    assert_eq!(after - before, 1, "only the INFO of the measurement");
 }
 
 #[tokio::test(flavor = "multi_thread")]

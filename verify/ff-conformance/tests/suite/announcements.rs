@@ -87,7 +87,7 @@ for_each_host! {
         store.submit_kind("mail").await;
         assert_eq!(ear.said().await, []);
         store.submit(Submission { priority: Some(1), ..store.submission("mail") }).await;
-        assert_eq!(ear.said().await, [ready("any", now - ff_conformance::work::STRICT)], "a better head is always said");
+        assert_eq!(ear.said().await, [ready("any", now - ff_conformance::work::STRICT)], "a better head is always announced");
         // After a claim that finds no more work, the next submit announces again.
         store.claim("w1", 9).await;
         ear.said().await;
@@ -168,7 +168,7 @@ for_each_host! {
         let mut ear = Ear::on(&store, HOME).await;
         for task in [&followed, &other] {
             store.ask(&append(task)).await.unwrap();
-            assert_eq!(ear.next(Duration::from_secs(10)).await, Some(vec![frames(task.execution_id)]), "an append has no event and is always said");
+            assert_eq!(ear.next(Duration::from_secs(10)).await, Some(vec![frames(task.execution_id)]), "an append has no event and is always announced");
         }
         for (task, waitpoint, is_followed) in [(&followed, &door, true), (&other, &side, false)] {
             let id = task.execution_id;

@@ -109,7 +109,7 @@ async fn agrees(store: &Store, wait: Wait) -> &'static str {
         .collect();
     let call = SuspendExecution { condition: nodes(&wait.condition), ..store.suspend_call(&run.task, &new) };
     match store.ask(&call).await.unwrap() {
-        SuspendExecutionReply::Done { resume } => panic!("it is no step: {resume:?}"),
+        SuspendExecutionReply::Done { resume } => panic!("it is not a step: {resume:?}"),
         SuspendExecutionReply::AlreadySatisfied { signals, .. } => {
             assert!(evaluate(&wait.condition, &arrived).satisfied, "too few were enough");
             let signals: Vec<_> = signals.into_iter().map(|signal| signal.signal_id).collect();

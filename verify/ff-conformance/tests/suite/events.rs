@@ -240,7 +240,7 @@ for_each_host! {
             store.call(Route::Fleet, &define).await.unwrap();
         }
         let events = store.events(Route::Fleet).await;
-        assert_eq!(events.len(), 1, "saying the same again is no change");
+        assert_eq!(events.len(), 1, "repeating the same changes nothing");
         assert_eq!((events[0].r#type.as_str(), events[0].lane.as_deref(), &events[0].texts()), ("lane.changed", Some(LANE), &map(&[("actor", "ann"), ("state", "paused")])));
     }
 }

@@ -67,7 +67,7 @@ for_each_host! {
             server.command::<redis::Value>(&command).unwrap();
             let found: Vec<i64> = store.fsck().await.iter().map(|finding| finding.invariant).collect();
             assert!(found.contains(&number), "{what}: found {found:?}");
-            assert!(repair(&store).await.contains(&number), "{what} is said to be repaired");
+            assert!(repair(&store).await.contains(&number), "{what} is reported as repaired");
             store.assert_sound().await;
             let mut now = store.dump_without_streams().await;
             let mut then = sound.clone();
@@ -126,7 +126,7 @@ for_each_host! {
             let found: Vec<i64> = store.fsck().await.iter().map(|finding| finding.invariant).collect();
             assert!(found.contains(&number), "{what}: found {found:?}");
             match undo {
-                None => assert!(repair(&store).await.contains(&number), "{what} is said to be repaired"),
+                None => assert!(repair(&store).await.contains(&number), "{what} is reported as repaired"),
                 Some(undo) => {
                     server.command::<redis::Value>(&undo).unwrap();
                 }

@@ -146,7 +146,7 @@ for_each_host! {
         assert_eq!(store.ask(&again).await, Ok(IssueGrantsReply::Replayed { tasks: vec![task] }));
         assert_eq!(store.dump().await, before);
         let another = IssueGrants { lease_ids: Some(store.request(1)), ..issue(&store, "w1", 1) };
-        assert_eq!(issued(&store, &another).await.len(), 1, "another request goes on");
+        assert_eq!(issued(&store, &another).await.len(), 1, "another request gets the next one");
     }
 
     async fn grants_are_consumed_together_each_for_itself(store) {
@@ -167,7 +167,7 @@ for_each_host! {
         let before = store.dump().await;
         let again = store.ask_all(&calls).await;
         for (at, task) in [0, 2].into_iter().zip(leases) {
-            assert_eq!(again[at], Ok(ConsumeGrantReply::Replayed { task }), "the same request is answered again");
+            assert_eq!(again[at], Ok(ConsumeGrantReply::Replayed { task }), "the same request gets the same reply");
         }
         assert_eq!(store.dump().await, before);
         let counts = stats(&store).await;
@@ -208,7 +208,7 @@ for_each_host! {
         let call = consume(&store, &grant, "w1");
         let Ok(ConsumeGrantReply::Claimed { task }) = store.ask(&call).await else { panic!("not claimed") };
         let before = store.dump().await;
-        assert_eq!(store.ask(&call).await, Ok(ConsumeGrantReply::Replayed { task }), "the same request is answered again");
+        assert_eq!(store.ask(&call).await, Ok(ConsumeGrantReply::Replayed { task }), "the same request gets the same reply");
         assert_eq!(refusal(store.ask(&consume(&store, &grant, "w1")).await), ErrorCode::GrantNotFound, "another one is not");
         assert_eq!(store.dump().await, before);
         store.advance(LEASE_MS);

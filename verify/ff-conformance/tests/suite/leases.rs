@@ -207,7 +207,7 @@ for_each_host! {
         assert!(store.describe(task.execution_id).await.lease.unwrap().yield_requested);
         store.ask(&YieldExecution { execution_id: task.execution_id, fence: task.fence() }).await.unwrap();
         let again = store.claim_one("w2").await;
-        assert!(matches!(renew(&store, &again).await, RenewLeaseReply::Renewed { yield_requested: false, .. }), "the next lease is not asked");
+        assert!(matches!(renew(&store, &again).await, RenewLeaseReply::Renewed { yield_requested: false, .. }), "the next lease is not asked to yield");
         assert_eq!(store.describe(task.execution_id).await.reclaim_count, 0);
     }
 
@@ -255,7 +255,7 @@ for_each_host! {
         let GrantReclaimReply::Granted { grant } = store.ask(&hand).await.unwrap();
         assert_eq!((grant.execution_id, grant.grant_id, grant.expires_at), (id, hand.grant_id, store.now() + 5_000));
         let before = store.dump().await;
-        assert_eq!(store.ask(&hand).await, Ok(GrantReclaimReply::Granted { grant }), "the same grant is answered again");
+        assert_eq!(store.ask(&hand).await, Ok(GrantReclaimReply::Granted { grant }), "the same grant is returned again");
         assert_eq!(store.dump().await, before);
         assert!(store.claim("w2", 1).await.is_empty(), "nobody else gets it");
         let ids = store.lease_ids();
@@ -342,6 +342,6 @@ for_each_host! {
         store.complete(&tasks[0]).await;
         store.advance(1_000);
         let FindLeasesReply::Found { leases, tasks: found } = store.ask(&find(prefix())).await.unwrap();
-        assert_eq!((leases.len(), &found[..]), (1, &tasks[1..]), "what ended or ran out is no lease, even before the timer");
+        assert_eq!((leases.len(), &found[..]), (1, &tasks[1..]), "an ended or expired lease does not count, even before its timer");
     }
 }

@@ -179,13 +179,13 @@ for_each_host! {
             let UnblockBudgetReply::Unblocked { count, passed_over, next, .. } = store.ask(&call).await.unwrap();
             (count, passed_over, next.map(|next| next.execution_id))
         };
-        assert_eq!(tell(free(0), None).await, (0, 6, None), "nothing is left for anyone");
-        assert_eq!(tell(free(25), Some(1)).await, (1, 1, Some(ids[1])), "the first that fits, and no more than asked");
+        assert_eq!(tell(free(0), None).await, (0, 6, None), "nothing is left");
+        assert_eq!(tell(free(25), Some(1)).await, (1, 1, Some(ids[1])), "the first that fits, and no more than requested");
         assert_eq!(line(&store, id).await, [ids[0], ids[2], ids[3], ids[4], ids[5]]);
         // The next two that fit take 30 of 35. Without an estimate, any room is enough.
         assert_eq!(tell(free(35), None).await, (4, 1, None));
         assert_eq!(line(&store, id).await, [ids[0]]);
-        assert_eq!(tell(None, None).await, (1, 0, None), "a room everyone is told of");
+        assert_eq!(tell(None, None).await, (1, 0, None), "a room that unblocks everything");
     }
 
     async fn who_was_not_told_yet_is_told_of_the_next_room(store) {
@@ -203,7 +203,7 @@ for_each_host! {
         assert_eq!(cleared(&store).await, []);
         give_back(&store, id, first, held).await;
         let room = cleared(&store).await.remove(0);
-        assert_eq!((room.rooms, room.told, room.free), (2, 0, tokens(10)), "though nobody was refused since");
+        assert_eq!((room.rooms, room.told, room.free), (2, 0, tokens(10)), "although nothing was refused since");
         assert!(acknowledge(&store, id, 1, 1).await, "there was one more room since");
         assert!(!acknowledge(&store, id, 2, 2).await);
 
@@ -216,7 +216,7 @@ for_each_host! {
         assert!(!admit(&store, id, second, None).await.1.admitted);
         raise(&store, id, 20).await;
         let room = cleared(&store).await.remove(0);
-        assert_eq!((room.rooms, room.wide, room.told), (3, 3, 2), "everyone is told of a limit that changed");
+        assert_eq!((room.rooms, room.wide, room.told), (3, 3, 2), "a changed limit unblocks everything");
         give_back(&store, id, first, held).await;
         assert_eq!(cleared(&store).await[0].wide, 3);
     }
@@ -235,7 +235,7 @@ for_each_host! {
         assert_eq!(items, [AwaitedBudget { budget_id: id, rooms: -1 }]);
         store.call(BUDGETS, &new_budget(id, 10)).await.unwrap();
         let back = cleared(&store).await.remove(0);
-        assert!(back.wide == back.rooms && back.rooms > 1_000_000, "more rooms than anyone has seen: {back:?}");
+        assert!(back.wide == back.rooms && back.rooms > 1_000_000, "more rooms than any execution has seen: {back:?}");
         let unblock = UnblockBudget::new(id, 64, back.wide);
         assert!(matches!(store.ask(&unblock).await, Ok(UnblockBudgetReply::Unblocked { count: 1, .. })));
         assert!(!acknowledge(&store, id, back.rooms, back.wide).await);

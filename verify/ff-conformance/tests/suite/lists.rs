@@ -266,7 +266,7 @@ for_each_host! {
         for priority in [1, 7, 7, 9_000] {
             store.submit(Submission { priority: Some(priority), ..store.submission("urgent") }).await;
         }
-        assert_eq!(oldest().await, Some(created), "it stands behind all others");
+        assert_eq!(oldest().await, Some(created), "it is behind all others");
         store.claim("w1", 4).await;
         assert_eq!(oldest().await, Some(created));
         store.claim_one("w1").await;

@@ -130,7 +130,7 @@ for_each_host! {
             };
             assert_eq!(store.describe(id).await.outcome, Some(outcome));
             store.advance(300);
-            assert_eq!(store.fire_all().await, 0, "the worker answered, the grace is over");
+            assert_eq!(store.fire_all().await, 0, "the worker has ended it, so the grace period is over");
         }
     }
 

@@ -332,7 +332,7 @@ for_each_host! {
         let answers = ask(&store, id, std::slice::from_ref(&later)).await;
         assert_eq!((answers[0].part, answers[0].next_at), (Some(QuotaPart::Line), Some(store.now() + 500)), "its room is kept");
         let first = QuotaCandidate { score: -9, ..asks(&store, "k", 1) };
-        assert_eq!(ask(&store, id, std::slice::from_ref(&first)).await[0].part, Some(QuotaPart::Line), "from whoever it is");
+        assert_eq!(ask(&store, id, std::slice::from_ref(&first)).await[0].part, Some(QuotaPart::Line), "from any holder");
         assert_eq!(admitted(&store, id, std::slice::from_ref(&waits)).await, [true]);
         store.assert_sound().await;
         // A called execution that does not come is waited for only a moment.
@@ -352,7 +352,7 @@ for_each_host! {
         let answers = ask(&store, id, std::slice::from_ref(&light)).await;
         assert_eq!((answers[0].part, answers[0].next_at), (Some(QuotaPart::Line), Some(start + 60_000)));
         let first = QuotaCandidate { score: -9, ..asks(&store, "k", 1) };
-        assert_eq!(admitted(&store, id, &[first]).await, [true], "who stands before it does");
+        assert_eq!(admitted(&store, id, &[first]).await, [true], "the one before it in line is admitted");
         store.go_to(start + 60_000);
         store.fire_due(route(&store, id)).await;
         assert_eq!(called(&store, id).await, [heavy.execution_id, light.execution_id]);
@@ -371,7 +371,7 @@ for_each_host! {
             let GiveUpCalledReply::GivenUp { count } = store.call(route(&store, id), &call).await.unwrap();
             count
         };
-        assert_eq!(give_up(&all[3]).await, 0, "who stands in line stays there");
+        assert_eq!(give_up(&all[3]).await, 0, "an execution in line stays there");
         assert_eq!(give_up(&all[1]).await, 1);
         assert_eq!(called(&store, id).await, [all[2].execution_id], "the next is called at once");
         assert_eq!(give_up(&all[1]).await, 0);

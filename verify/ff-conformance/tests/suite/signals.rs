@@ -290,7 +290,7 @@ for_each_host! {
         }
         let before = store.dump().await;
         assert_eq!(refusal(store.signal(id, &door, "never").await), ErrorCode::SignalsFull);
-        assert_eq!(store.ask(&last.unwrap()).await.as_ref().map(word), Ok("unused"), "a known one is still answered");
+        assert_eq!(store.ask(&last.unwrap()).await.as_ref().map(word), Ok("unused"), "a known one still gets its reply");
         assert_eq!(store.dump().await, before);
         store.advance(50);
         store.fire_all().await;

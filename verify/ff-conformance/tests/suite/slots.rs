@@ -295,7 +295,7 @@ for_each_host! {
             }
         }
         let before = held(&store).await;
-        assert_eq!(before.len(), 2, "both count until someone has asked");
+        assert_eq!(before.len(), 2, "both count until the reconciler has asked");
         assert_eq!(refusal(store.ask(&consume(&store, &Grant { execution_id: running, ..typed(&ghost) }, "w1", LEASE_MS)).await), ErrorCode::GrantNotFound);
         let states = check(&store, before.clone()).await;
         let of = |id| states[before.iter().position(|holder| holder.execution_id == id).unwrap()];

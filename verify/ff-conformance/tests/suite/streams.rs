@@ -377,7 +377,7 @@ for_each_host! {
         appended(&store, &first).await;
         assert_eq!(look(None).await, (Some(r#"{"n":1.0,"list":[]}"#.into()), 1, Some(0)));
         let before = store.dump().await;
-        assert!(appended(&store, &first).await.2, "a lost reply is answered again, whatever its version");
+        assert!(appended(&store, &first).await.2, "a lost reply is returned again, whatever its version");
         for version in [0, 2] {
             assert_eq!(refusal(store.ask(&fold(version, "{}")).await), ErrorCode::SummaryChanged);
         }

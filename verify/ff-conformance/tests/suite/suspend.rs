@@ -467,7 +467,7 @@ for_each_host! {
             if place == "active again" {
                 let again = store.claim_one("w1").await;
                 let RenewLeaseReply::Renewed { cancel_requested, .. } = store.ask(&RenewLease::new(id, again.fence())).await.unwrap();
-                assert!(cancel_requested, "the worker is still asked");
+                assert!(cancel_requested, "the worker is still asked to cancel");
             }
             nothing_before(&store, at).await;
             ends_as(&store, id, Outcome::Cancelled, "cancelled").await;
@@ -517,7 +517,7 @@ for_each_host! {
                 _ => {
                     let call = CancelExecution { reason: Some("why".into()), grace_ms: Some(9_000), ..CancelExecution::new("ann".into(), id) };
                     let reply = emits(&store, id, "execution.cancelled", &[("actor", "ann"), ("category", "cancelled"), ("reason", "why")], store.ask(&call)).await;
-                    assert_eq!(reply, Ok(CancelExecutionReply::Cancelled), "there is no worker to give grace to");
+                    assert_eq!(reply, Ok(CancelExecutionReply::Cancelled), "there is no worker, so no grace period");
                 }
             }
             let e = store.describe(id).await;

@@ -125,7 +125,7 @@ for_each_host! {
         let grant_id = store.uuid(0);
         let call = IssueGrants { namespace: "default".into(), lane: "default".into(), instance: "w1".into(), capabilities: vec![], max: 1, lease_ids: None, ttl_ms: 500, grant_ids: vec![grant_id] };
         store.ask(&call).await.unwrap();
-        assert!(store.claim("w2", 1).await.is_empty(), "a granted execution is nobody else's");
+        assert!(store.claim("w2", 1).await.is_empty(), "a granted execution is reserved for its worker");
         nothing_before(&store, store.now() + 500).await;
         assert_eq!(store.claim_one("w2").await.execution_id, id);
     }

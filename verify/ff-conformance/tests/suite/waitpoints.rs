@@ -195,7 +195,7 @@ for_each_host! {
             let call = SuspendExecution { timeout_ms, timeout_behavior: behavior, review_waitpoint_id, ..store.suspend_call(&task, &[&doors[0], &doors[1]]) };
             store.suspend_with(&call).await;
             nothing_before(&store, store.now() + 1_000).await;
-            assert_eq!(store.state(id).await, PublicState::Suspended, "one can still be answered");
+            assert_eq!(store.state(id).await, PublicState::Suspended, "one can still be signalled");
             assert_eq!(refusal(store.signal(id, &doors[0], "go").await), ErrorCode::WaitpointNotOpen);
             nothing_before(&store, store.now() + 1_000).await;
             if let Some(outcome) = ends {

@@ -205,7 +205,7 @@ for_each_host! {
         fleet(&store, &RegisterWorker { incarnation: Some(first), ..register("w1") }).await.unwrap();
         assert_eq!(fleet(&store, &challenge).await, Ok(ChallengeWorkerReply::Challenged));
         assert_eq!(refusal(fleet(&store, &answer(second)).await), ErrorCode::InstanceInUse);
-        assert_eq!(fleet(&store, &challenge).await, Ok(ChallengeWorkerReply::Challenged), "nobody has answered");
+        assert_eq!(fleet(&store, &challenge).await, Ok(ChallengeWorkerReply::Challenged), "no process has responded");
         store.advance(TTL_MS - 1);
         assert_eq!(fleet(&store, &answer(first)).await, Ok(AnswerChallengeReply::Answered));
         assert_eq!(fleet(&store, &challenge).await, Ok(ChallengeWorkerReply::Answered));

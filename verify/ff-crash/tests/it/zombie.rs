@@ -30,7 +30,7 @@ async fn claimed(reader: &mut Reader, expected: ExecutionId) -> Result<i64> {
 }
 
 async fn answer(reader: &mut Reader) -> Result<Entry> {
-    eventually("the worker is answered", async || Ok(reader.fresh()?.into_iter().next())).await
+    eventually("the worker gets a reply", async || Ok(reader.fresh()?.into_iter().next())).await
 }
 
 async fn is(operations: &Operations, id: ExecutionId, state: PublicState) -> Result<()> {
@@ -81,7 +81,7 @@ async fn a_stopped_worker_that_comes_back_cannot_complete() -> Result<()> {
         // the next one does.
         match answer(&mut of_other).await? {
             Entry::Completed { epoch, .. } => ensure!(epoch == second),
-            other => anyhow::bail!("the other worker was answered {other:?}"),
+            other => anyhow::bail!("the other worker's call returned {other:?}"),
         }
         let execution = operations.describe(id).await?;
         assert_eq!(execution.state, PublicState::Completed);

@@ -441,7 +441,7 @@ impl Accounts {
                     Answer::Hard(_) | Answer::Admitted(_) => 31,
                     _ => 30,
                 };
-                require!(number, false, "{name} must answer {expected:?}, answered {found:?} ({outcome})");
+                require!(number, false, "{name} must return {expected:?}, returned {found:?} ({outcome})");
             }
         }
         if outcome.committed() && !refused {

@@ -141,7 +141,7 @@ impl Checker {
         for queue in reachable {
             let queue = (partition, lane.clone(), queue);
             if waiting.contains(&queue) && self.lane_starts(partition, lane) {
-                require!(0, next_score.is_some(), "{queue:?} holds work and the claim said that nothing is left");
+                require!(0, next_score.is_some(), "{queue:?} has work, but the claim reported that nothing is left");
             }
             // A reply with a next score brings the dispatcher back, even if that execution can no longer start.
             if next_score.is_some() && standing.contains(&queue) {

@@ -358,7 +358,7 @@ impl Checker {
             let id = event.execution_id.expect("an execution was retired");
             let flow = event.flow_id.and_then(|flow_id| self.flows.get(&flow_id)?.seen.as_ref());
             let over = flow.is_none_or(|flow| flow.finished_at.is_some());
-            require!(15, over, "{id} was retired although its flow goes on");
+            require!(15, over, "{id} was retired although its flow is not over");
         }
         Ok(())
     }
@@ -379,7 +379,7 @@ impl Checker {
         }
         if before.sealed_at.is_none() && book.seen.is_none() {
             let due = book.touched + UNSEALED_MS_MAX;
-            require!(15, due <= step.now, "{flow_id} was removed at {}, somebody may add to it until {due}", step.now);
+            require!(15, due <= step.now, "{flow_id} was removed at {}, members may be added until {due}", step.now);
             (book.removing, book.vanished) = (true, true);
             return self.forget_removed(step, store, flow_id);
         }

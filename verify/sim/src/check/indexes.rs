@@ -43,7 +43,7 @@ impl Checker {
         }
         for (id, _, seen) in self.live_in(partition) {
             let places = found.remove(&id.to_string()).unwrap_or_default();
-            require!(10, places.len() == 1, "{id} ({}) stands in {places:?}", seen.state);
+            require!(10, places.len() == 1, "{id} ({}) is in {places:?}", seen.state);
             let (place, score) = places[0];
             let (wanted, wanted_score) = place_of(seen);
             let path = format!("{}/{}:", seen.namespace, seen.lane);
@@ -51,7 +51,7 @@ impl Checker {
                 Place::Exactly(name) => rest == name,
                 Place::Queue => rest.starts_with("queue:") && rest.starts_with("queue:admit.") == needs_admission(seen),
             });
-            require!(10, fits, "{id} ({} {:?}) stands in {place}", seen.state, seen.blocking_reason);
+            require!(10, fits, "{id} ({} {:?}) is in {place}", seen.state, seen.blocking_reason);
             if let Some(wanted_score) = wanted_score {
                 require!(
                     10,

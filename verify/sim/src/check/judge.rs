@@ -584,7 +584,7 @@ impl Judgement<'_> {
                 return Err(Violation::new(41, format!("{} completed {}", other.name(), self.id)));
             }
         };
-        require!(13, after.result == *result, "the result of {} is not what its worker said", self.id);
+        require!(13, after.result == *result, "the result of {} is not the one its worker sent", self.id);
         self.over(shadow, before, after, Outcome::Success, End::Complete, &[AttemptState::Succeeded])
     }
 
@@ -859,7 +859,7 @@ impl Judgement<'_> {
             ("lease", after.lease == before.lease),
         ];
         for (name, holds) in facts {
-            require!(10, holds, "{id} was changed and its {name} is not what was asked for");
+            require!(10, holds, "{id} was changed, but its {name} is not the requested one");
         }
         if moves {
             self.checker.check_score(self.step, id, after)?;
@@ -924,7 +924,7 @@ impl Judgement<'_> {
             Request::ReviewRoutes(call) => {
                 require!(10, eligible(before), "{id} was blocked by route while {}", before.state);
                 let somebody = call.capability_sets.iter().any(|set| covered(&before.requires, set));
-                require!(10, !somebody, "{id} was blocked although somebody covers {:?}", before.requires);
+                require!(10, !somebody, "{id} was blocked although a worker covers {:?}", before.requires);
                 BlockingReason::WaitingForCapableWorker
             }
             Request::BlockExecution(call) => match call.reason {
@@ -966,7 +966,7 @@ impl Judgement<'_> {
             Request::ReviewRoutes(call) => {
                 let waited = before.blocking_reason == Some(BlockingReason::WaitingForCapableWorker);
                 let somebody = call.capability_sets.iter().any(|set| covered(&before.requires, set));
-                require!(10, waited && somebody, "{id} became ready although nobody covers {:?}", before.requires);
+                require!(10, waited && somebody, "{id} became ready although no worker covers {:?}", before.requires);
             }
             Request::ReleaseGrant(_) | Request::UnblockExecution(_) => {}
             Request::UnblockBudget(call) => self.had_room(before, call)?,

@@ -55,10 +55,10 @@ impl Checker {
         for child in told {
             let seen = self.seen(&child.execution_id);
             let same = seen.is_some_and(|seen| seen.outcome == child.outcome && seen.result == child.result);
-            require!(23, same, "{id} was told another end of its child {}", child.execution_id);
+            require!(23, same, "{id} got a wrong outcome of its child {}", child.execution_id);
         }
         let all = self.live().filter(|(.., seen)| seen.parent_id == Some(id)).count();
-        require!(23, told.len() == all, "{id} was told of {} children, it has {all}", told.len());
+        require!(23, told.len() == all, "{id} got {} children, but has {all}", told.len());
         Ok(())
     }
 
@@ -207,7 +207,7 @@ impl Judgement<'_> {
         let open = self.checker.live().find(|(child, _, seen)| {
             seen.parent_id == Some(id) && seen.phase != LifecyclePhase::Terminal && !ends(child)
         });
-        require!(21, open.is_none(), "{id} goes on although its child {:?} has not ended", open.map(|(id, ..)| id));
+        require!(21, open.is_none(), "{id} continues although its child {:?} has not ended", open.map(|(id, ..)| id));
         self.same_attempt(before, after, AttemptState::Suspended)?;
         settled(id, after, self.step.now, before.delay_until)
     }

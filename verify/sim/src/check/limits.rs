@@ -176,7 +176,12 @@ impl Checker {
                 (key, (line.accepted, line.refused))
             })
             .collect();
-        require!(30, found == shadow.usage.ledger, "{id} spent {found:?}, answered were {:?}", shadow.usage.ledger);
+        require!(
+            30,
+            found == shadow.usage.ledger,
+            "{id} used {found:?}, but the replies were {:?}",
+            shadow.usage.ledger
+        );
         Ok(())
     }
 
@@ -387,9 +392,9 @@ impl Judgement<'_> {
         let detail = before.blocking_detail.clone().unwrap_or_default();
         let waited = before.blocking_reason == Some(BlockingReason::WaitingForBudget)
             && detail.get("budget_id") == Some(&call.budget_id.to_string());
-        require!(10, waited, "{id} was told of {} and waits for {detail:?}", call.budget_id);
+        require!(10, waited, "{id} was unblocked for {} but waits for {detail:?}", call.budget_id);
         let rooms = detail.get("rooms").and_then(|rooms| rooms.parse().ok()).unwrap_or(-1);
-        require!(10, rooms < call.rooms, "{id} was refused at room {rooms} and told of {}", call.rooms);
+        require!(10, rooms < call.rooms, "{id} was refused at room {rooms} and unblocked for room {}", call.rooms);
         Ok(())
     }
 }

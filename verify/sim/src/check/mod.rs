@@ -287,7 +287,11 @@ impl Checker {
             // A report that waits for its budget is also checked again soon.
             let sooner = next_at.is_some_and(|at| expected.is_none_or(|expected| at < expected));
             let debt = debt || (sooner && self.awaits_answers(partition));
-            require!(11, *next_at == expected || debt, "the next timer is said to be {next_at:?}, it is {expected:?}");
+            require!(
+                11,
+                *next_at == expected || debt,
+                "the next timer was reported as {next_at:?}, but is {expected:?}"
+            );
         }
         Ok(())
     }

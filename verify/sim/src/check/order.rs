@@ -37,7 +37,7 @@ impl Checker {
 
         // A claim cancels a member of a stopped flow that it meets, with possible consequences for other executions.
         let taken: Vec<ExecutionId> = taken(step).filter_map(|event| event.execution_id).collect();
-        require!(1, taken.len() as i64 <= max, "{} taken, {max} asked for", taken.len());
+        require!(1, taken.len() as i64 <= max, "{} taken, {max} requested", taken.len());
         let candidates: Vec<(&ExecutionId, &Shadow, &Execution)> = self
             .live_in(step.partition())
             .filter(|(_, _, seen)| {
@@ -53,7 +53,7 @@ impl Checker {
             .filter(|(id, shadow, seen)| !taken.contains(id) && shadow.may_start(seen, step.now))
             .collect();
         if (taken.len() as i64) < max && dead == 0 {
-            require!(16, left.is_empty(), "{} taken of {max} asked for, {} more could start", taken.len(), left.len());
+            require!(16, left.is_empty(), "{} taken of {max} requested, {} more could start", taken.len(), left.len());
         }
         let prefers = !capabilities.is_empty() && self.preferring.contains(&(step.partition(), lane.clone()));
         for id in &taken {

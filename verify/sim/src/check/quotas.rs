@@ -249,7 +249,7 @@ impl Policies {
                     items.iter().any(|item| matches!(item, Err(Some((QuotaPart::Concurrency, ..)))))
                 };
                 let number = if concurrency(&expected) { 32 } else { 33 };
-                require!(number, expected == found, "{name} must answer {expected:?}, answered {found:?}");
+                require!(number, expected == found, "{name} must return {expected:?}, returned {found:?}");
             }
         }
         if outcome.committed() && !matches!(expected, Answer::Refused(_)) {

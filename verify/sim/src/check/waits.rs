@@ -132,7 +132,7 @@ impl Ledger {
     /// What the worker that continues must get.
     pub fn check_resume(&self, id: ExecutionId, told: Option<&Resume>) -> Check {
         let Some((suspension_id, cause, numbers)) = &self.woken else {
-            require!(28, told.is_none(), "{id} was told of a resume that was not: {told:?}");
+            require!(28, told.is_none(), "{id} got a resume that did not happen: {told:?}");
             return Ok(());
         };
         let Some(told) = told else {
@@ -152,7 +152,7 @@ impl Ledger {
     fn check_signals(&self, id: ExecutionId, told: &[Signal], numbers: &[usize]) -> Check {
         let ids: Vec<SignalId> = numbers.iter().map(|number| self.signals[*number].signal_id).collect();
         let found: Vec<SignalId> = told.iter().map(|signal| signal.signal_id).collect();
-        require!(27, found == ids, "{id} was told of the signals {found:?}, they were {ids:?}");
+        require!(27, found == ids, "{id} got the signals {found:?}, but they were {ids:?}");
         for (signal, number) in told.iter().zip(numbers) {
             let arrival = &self.signals[*number];
             require!(
@@ -317,7 +317,7 @@ impl Checker {
                 let approver = holder.and_then(|holder| holder.approver.clone());
                 let key = call.idempotency_key.clone().unwrap_or_default();
                 let first = ledger.keys.get(&(call.waitpoint_id, approver, key)).map(|(id, _)| *id);
-                require!(25, first == Some(*signal_id), "a duplicate is said to be {signal_id}, it is {first:?}");
+                require!(25, first == Some(*signal_id), "a duplicate was reported as {signal_id}, but is {first:?}");
                 Ok(())
             }
             (Request::ConsumeGrant(_), Reply::ConsumeGrant(ConsumeGrantReply::Claimed { task })) => {
@@ -589,7 +589,7 @@ impl Shadow {
         let (review, suspension) = (wait.review, wait.id);
         let open =
             after.waitpoints.iter().any(|open| Some(open.waitpoint_id) == review && open.key == "operator_review");
-        require!(29, open, "{id} was escalated and nobody can answer: {:?}", after.waitpoints);
+        require!(29, open, "{id} was escalated, but no waitpoint is open: {:?}", after.waitpoints);
         let review = review.expect("it is open");
         let new = NewWaitpoint::new(review, "operator_review".to_owned(), Vec::new());
         self.waits.open_point(&new, attempt, Some(suspension), true, now);

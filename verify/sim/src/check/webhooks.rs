@@ -127,7 +127,7 @@ impl Checker {
         let end = (execution_id, webhook.at);
         require!(8, self.deliveries.owed.contains_key(&end), "{id} tells of an end of {execution_id} that never was");
         let known = self.deliveries.taken.entry(id).or_insert(Known { end, tries: 0, not_before: webhook.at });
-        require!(12, known.end == end, "{id} stands for two ends");
+        require!(12, known.end == end, "{id} is the webhook of two ends");
         require!(2, webhook.tries > known.tries, "{id} is tried for the {}. time again", webhook.tries);
         require!(15, step.now >= known.not_before, "{id} was given at {}, not before {}", step.now, known.not_before);
         known.tries = webhook.tries;
