@@ -45,7 +45,7 @@ type Flusher = (Sender<()>, JoinHandle<()>);
 impl Embedded {
     /// Takes the directory, opens the store and loads the library.
     ///
-    /// Fails with `Refused` and the pid if another process holds the directory, with `Corrupt` if the file is not a
+    /// Fails with `Refused` and the pid if another process holds the directory. Fails with `Corrupt` if the file is not a
     /// store, and with `Refused` if the library does not load.
     pub fn open(options: Options) -> Result<Embedded, HostError> {
         let store = Arc::new(Store::open(&options)?);

@@ -10,12 +10,13 @@ use ff_script::list::{Class, LIST_BYTES_MAX, LIST_MAX};
 use ff_script::{HostError, Invocation, Route};
 use tokio::sync::oneshot;
 
-/// Lists in flight at once over a short distance; a long round trip allows more.
+/// Lists in flight at once over a short round trip, and the most over a long one.
 pub(crate) const OUT: usize = 2;
 const OUT_MAX: usize = 16;
-/// One more list may be in flight for each of these in the round trip.
+/// For each of these in the round trip, one more list may be in flight.
 const WAY_PER_LIST: Duration = Duration::from_micros(400);
-/// The part of a list that is reserved for each waiting kind of work. Background work never gets more.
+/// The part of a list that is reserved for each waiting kind of work. Beside other work, background
+/// work never gets more.
 const SHARE: usize = LIST_MAX / 4;
 /// How many lists may leave before an operation that is heavier than its share.
 const PASSED_OVER_MAX: usize = 3;

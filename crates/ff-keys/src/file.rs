@@ -133,7 +133,7 @@ impl Locked {
         let written = write_draft(&draft, text)
             .and_then(|()| fs::rename(&draft, &self.path).map_err(|error| failed("replace", &self.path, error)));
         if written.is_err() {
-            // The rename failed, so the draft is of no use.
+            // The draft was not renamed, so it is of no use.
             let _ = fs::remove_file(&draft);
         }
         written?;

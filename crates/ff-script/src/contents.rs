@@ -58,7 +58,7 @@ impl Content {
                     begin("XADD").into_iter().chain([id(at)]).chain(pairs).collect()
                 };
                 let mut commands: Vec<Command> = entries.iter().map(|(at, pairs)| add(*at, pairs)).collect();
-                // Adds an entry with the last id and removes it again, because only that sets the last id.
+                // Adding an entry with the last id and removing it leaves the stream with this last id.
                 if entries.last().is_none_or(|(at, _)| at < last) && *last > (0, 0) {
                     commands.push(add(*last, &[(b"-".to_vec(), b"-".to_vec())]));
                     commands.push(begin("XDEL").into_iter().chain([id(*last)]).collect());
