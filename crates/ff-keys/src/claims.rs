@@ -20,7 +20,7 @@ pub struct Claims {
     pub execution_id: ExecutionId,
     /// The waitpoint it may signal.
     pub waitpoint_id: WaitpointId,
-    /// The approver it was issued to; `None` if the waitpoint has one token for everybody.
+    /// The approver it was issued to; `None` if the waitpoint has one token for all approvers.
     pub approver: Option<String>,
     /// When it expires; `None` if it ends with its waitpoint.
     pub expires_at: Option<TimestampMs>,

@@ -80,7 +80,7 @@ pub async fn run(reach: &Reach) -> anyhow::Result<()> {
     let id = reach.submit("is cancelled", b"{}").await?;
     let task = next(&worker).await?;
     let attempt = *task.attempt_id();
-    reach.admin.cancel(&id, "someone was faster", None).await?;
+    reach.admin.cancel(&id, "another one was faster", None).await?;
     match task.complete(None).await {
         Err(SdkError::Engine(error)) => match *error {
             EngineError::Contention(ContentionKind::ExecutionNotActive {
@@ -113,7 +113,7 @@ pub async fn run(reach: &Reach) -> anyhow::Result<()> {
 
     match worker.describe_execution(&ExecutionId::mint()).await {
         Err(SdkError::Engine(error)) => ensure!(*error == EngineError::NotFound { entity: "execution" }, "{error}"),
-        other => anyhow::bail!("nobody submitted it, and yet {other:?}"),
+        other => anyhow::bail!("it was never submitted, but got {other:?}"),
     }
     worker.disconnect().await?;
     Ok(())

@@ -193,7 +193,7 @@ fn unblock(world: &mut World) -> Check {
         if world.rng.percent(80) {
             ask(world, id, ResumeExecution::new("ada".to_owned(), id))?;
         } else {
-            let (category, reason) = ("refused".to_owned(), "nobody answers".to_owned());
+            let (category, reason) = ("refused".to_owned(), "no signal arrives".to_owned());
             ask(world, id, FailSuspension { actor: "ada".to_owned(), category, execution_id: id, reason })?;
         }
     }
@@ -311,7 +311,7 @@ fn admitted(world: &mut World, grants: Vec<Grant>) -> Result<Vec<(Grant, Vec<Str
             Decision::Start { keep } => may.push((grant, keep)),
             Decision::Block(block) => drop(ask(world, grant.execution_id, block)?),
             Decision::GiveBack => {
-                return Err(Violation::liveness(format!("nobody decides about {}", grant.execution_id)));
+                return Err(Violation::liveness(format!("the admission of {} was not decided", grant.execution_id)));
             }
         }
     }

@@ -15,7 +15,7 @@ async fn what_a_partition_announces_arrives() {
         let mut watch = listener.watch();
         listener.subscribe(&[route(1), Route::Fleet, Route::Config]).await.unwrap();
         assert_eq!(next(&mut watch).await, WakeUp::Resubscribed { routes: vec![route(1), Route::Fleet] });
-        write(&speaker, route(2), "ff_announce", &[("payload", "nobody asked")]).await.unwrap();
+        write(&speaker, route(2), "ff_announce", &[("payload", "not subscribed")]).await.unwrap();
         write(&speaker, route(1), "ff_announce", &[("payload", "hello")]).await.unwrap();
         assert_eq!(next_message(&mut watch).await, (route(1), b"hello".to_vec()));
         write(&speaker, Route::Fleet, "ff_announce", &[("payload", "fleet")]).await.unwrap();

@@ -49,7 +49,7 @@ impl Ear {
     /// The only message of the last call, without the news about events.
     async fn said(&mut self) -> Vec<Wake> {
         let message = self.next(Duration::from_secs(10)).await.expect("a message");
-        assert!(message.contains(&Wake::Events), "someone listens: {message:?}");
+        assert!(message.contains(&Wake::Events), "events have a reader: {message:?}");
         message.into_iter().filter(|wake| *wake != Wake::Events).collect()
     }
 }
@@ -135,7 +135,7 @@ for_each_host! {
         let task = store.claim_one("w1").await;
         assert!(task.attempt_deadline_at.unwrap() < task.lease_expires_at);
         let heard = ear.next(Duration::from_secs(10)).await.unwrap();
-        assert!(heard.contains(&timer(task.attempt_deadline_at.unwrap())), "whoever sleeps must hear of it: {heard:?}");
+        assert!(heard.contains(&timer(task.attempt_deadline_at.unwrap())), "a sleeping timer needs the announcement: {heard:?}");
     }
 
     async fn the_end_of_an_execution_is_announced_to_those_who_wait(store) {

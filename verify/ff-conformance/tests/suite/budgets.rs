@@ -653,7 +653,7 @@ for_each_host! {
             ("a lost timer", vec!["ZREM", timers, &timer], 11),
             ("a lost list entry", vec!["ZREM", list, &id_text], 10),
             ("a list entry for nothing", vec!["ZADD", list, "1", &ghost], 37),
-            ("a part of nobody", vec!["HSET", &orphan, "a", "b"], 37),
+            ("a part without a budget", vec!["HSET", &orphan, "a", "b"], 37),
         ];
         for (what, command, number) in damages {
             server.command::<redis::Value>(&command).unwrap();

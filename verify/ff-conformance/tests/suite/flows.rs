@@ -481,7 +481,7 @@ for_each_host! {
         store.ask(&SealFlow { flow_id: flow.id }).await.unwrap();
         let mut tasks = store.claim_members(&flow).await;
         store.fail(&tasks.remove("m000").unwrap(), "broken").await;
-        assert_eq!(store.story(flow.of("m149")).await, Vec::<String>::new(), "nobody sees it yet");
+        assert_eq!(store.story(flow.of("m149")).await, Vec::<String>::new(), "it is still hidden");
         store.ask(&ReplayExecution::new("ann".into(), flow.of("m000"))).await.unwrap();
         store.assert_sound().await;
         for task in tasks.values() {

@@ -61,7 +61,7 @@ for_each_host! {
             ("a lease entry for nothing", vec!["HSET", &leases, ghost, &waiting], 7),
             ("a lost list entry", vec!["ZREM", &tag_key, &waiting], 10),
             ("a list entry for nothing", vec!["ZADD", &all, "1", ghost], 10),
-            ("a payload of nobody", vec!["SET", &payload, "x"], 37),
+            ("a payload without an execution", vec!["SET", &payload, "x"], 37),
         ];
         for (what, command, number) in damages {
             server.command::<redis::Value>(&command).unwrap();
@@ -109,7 +109,7 @@ for_each_host! {
         let of_nobody = key("stream", format!("{ghost_id}:0:summary"));
         let waits = key("exec", format!("{id2}:waits"));
         let damages: Vec<Damage<'_>> = vec![
-            ("a waitpoint of nobody", vec!["COPY", &door_key, &ghost_key], 37, Some(vec!["DEL", &ghost_key])),
+            ("a waitpoint without an execution", vec!["COPY", &door_key, &ghost_key], 37, Some(vec!["DEL", &ghost_key])),
             ("a lost entry of the inbox", vec!["ZREM", &inbox, &door_id], 10, None),
             ("a wrong place in the inbox", vec!["ZADD", &inbox, "7", &door_id], 10, None),
             ("an entry of the inbox for nothing", vec!["ZADD", &inbox, "7", &ghost_id], 29, None),
@@ -117,7 +117,7 @@ for_each_host! {
             ("a frame too many", vec!["XADD", &live, "9000000000000-0", "f", "x"], 36, Some(vec!["XDEL", &live, "9000000000000-0"])),
             ("a signal too many", vec!["XADD", &signals, "9000000000000-9", "s", "x"], 36, Some(vec!["XDEL", &signals, "9000000000000-9"])),
             ("a stream of no attempt", vec!["XADD", &old, "1-0", "f", "x"], 37, None),
-            ("a summary of nobody", vec!["SET", &of_nobody, "x"], 37, None),
+            ("a summary without an execution", vec!["SET", &of_nobody, "x"], 37, None),
             ("a continuation of no wait", vec!["SET", &left, "x"], 37, None),
             ("signals of an execution that had none", vec!["XADD", &left_signals, "1-1", "s", "x"], 37, None),
         ];

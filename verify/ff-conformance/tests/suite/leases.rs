@@ -257,7 +257,7 @@ for_each_host! {
         let before = store.dump().await;
         assert_eq!(store.ask(&hand).await, Ok(GrantReclaimReply::Granted { grant }), "the same grant is returned again");
         assert_eq!(store.dump().await, before);
-        assert!(store.claim("w2", 1).await.is_empty(), "nobody else gets it");
+        assert!(store.claim("w2", 1).await.is_empty(), "no other worker gets it");
         let ids = store.lease_ids();
         let consume = |worker: &str| ConsumeGrant {
                 keep: None,

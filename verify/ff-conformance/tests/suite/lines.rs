@@ -258,7 +258,7 @@ for_each_host! {
             items.into_iter().map(|effect| (effect.r#type, effect.data)).collect::<Vec<_>>()
         };
         store.call(route, &put()).await.unwrap();
-        assert_eq!(owed().await, [], "nobody has missed it");
+        assert_eq!(owed().await, [], "no waiting work named it");
         store.call(route, &DeleteQuota { actor: Some("ops".into()), quota_id: id }).await.unwrap();
         store.fire_due(route).await;
         let quotas = Some(vec![QuotaRef::new(*id.as_uuid(), "k".into())]);

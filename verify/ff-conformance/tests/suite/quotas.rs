@@ -290,7 +290,7 @@ for_each_host! {
         let seen = state(&store, id).await;
         assert_eq!((seen.held, seen.waiting), (1, 1));
         store.fire_due(route(&store, id)).await;
-        assert_eq!(called(&store, id).await, [second.execution_id], "whoever was refused is called");
+        assert_eq!(called(&store, id).await, [second.execution_id], "the refused execution is called");
         assert_eq!(admitted(&store, id, &[second]).await, [true]);
         store.assert_sound().await;
     }
@@ -551,7 +551,7 @@ for_each_host! {
         };
         let blocked = BlockExecution { detail: BTreeMap::new(), execution_id: execution, grant_id: granted[0].grant_id, reason: AdmissionReason::WaitingForQuota, unheld: Some(true) };
         store.ask(&blocked).await.unwrap();
-        assert_eq!(owed(&store).await, [], "nobody has taken it in");
+        assert_eq!(owed(&store).await, [], "no quota has admitted it");
         let unblock = UnblockExecution { execution_id: execution, holder_id: Some(granted[0].grant_id), reason: AdmissionReason::WaitingForQuota };
         store.ask(&unblock).await.unwrap();
 

@@ -181,7 +181,7 @@ for_each_host! {
         let granted = grants(&store, "w1", 1).await;
         assert_eq!(refusal(try_admit(&store, vec![candidate(&granted[0])]).await), ErrorCode::CapacityUnknown);
         limit(&store, None).await;
-        assert_eq!(admit(&store, &granted).await, [granted[0].grant_id], "without a limit everyone fits");
+        assert_eq!(admit(&store, &granted).await, [granted[0].grant_id], "without a limit every execution fits");
     }
 
     async fn an_older_capacity_never_replaces_a_newer_one(store) {
@@ -398,7 +398,7 @@ for_each_host! {
         let early = grants(&store, "w1", 1).await;
         assert_eq!((tasks.len(), early[0].holder_sets.clone()), (5, None));
         limited_lane(&store, 2).await;
-        assert_eq!(refusal(store.ask(&consume(&store, &early[0], "w1", LEASE_MS)).await), ErrorCode::GrantNotFound, "nobody admitted it");
+        assert_eq!(refusal(store.ask(&consume(&store, &early[0], "w1", LEASE_MS)).await), ErrorCode::GrantNotFound, "it was not admitted");
 
         let walk = async |note| {
             let (mut found, mut count, mut after) = (Vec::new(), 0, None);

@@ -90,7 +90,7 @@ for_each_host! {
             (call.suspension_id, SuspensionReason::WaitingForApproval, store.now(), Some(store.now() + 5_000), TimeoutBehavior::Fail, vec![open]));
         assert_eq!(lane_counts(&store).await, (0, 0, 1));
         assert!(!store.dump().await.keys().any(|key| key.ends_with(":workers:w1")), "no lease is held");
-        assert!(store.claim("w2", 1).await.is_empty(), "nobody can claim it");
+        assert!(store.claim("w2", 1).await.is_empty(), "it cannot be claimed");
         store.assert_sound().await;
         // The end of the old lease has no effect any more.
         store.go_to(task.lease_expires_at - 26_000);
@@ -405,7 +405,7 @@ for_each_host! {
         assert_eq!(open_keys(&store, id).await, ["door", "operator_review"]);
         let review = NewWaitpoint { waitpoint_id: wait.waitpoints[1].waitpoint_id, ..store.waitpoint("operator_review") };
         let seen = store.look(&review).await;
-        assert_eq!((seen.state, seen.suspension_id, seen.approvers.len()), (WaitpointState::Active, Some(suspension), 0), "nobody can answer yet");
+        assert_eq!((seen.state, seen.suspension_id, seen.approvers.len()), (WaitpointState::Active, Some(suspension), 0), "no approver can signal yet");
         assert_eq!(refusal(store.signal(id, &review, "go").await), ErrorCode::WaitpointNotOpen);
         let issue = |name: &str| ReissueToken { approver: Some("boss".into()), ..ReissueToken::new("ann".into(), token(name), id, review.waitpoint_id) };
         for name in ["first", "second"] {

@@ -179,7 +179,7 @@ impl Checker {
         require!(
             6,
             sleeps_until.is_some_and(|at| *at <= next.max(now)),
-            "{id} wakes at {next}, whoever fires {{p:{partition}}} sleeps until {sleeps_until:?}"
+            "{id} wakes at {next}, but the sleeper of {{p:{partition}}} sleeps until {sleeps_until:?}"
         );
         Ok(())
     }

@@ -233,7 +233,7 @@ impl Checker {
             return Ok(());
         };
         let Some(book) = self.flows.get_mut(&flow_id) else {
-            return Err(Violation::new(8, format!("{flow_id} exists and nobody submitted it")));
+            return Err(Violation::new(8, format!("{flow_id} exists but was never submitted")));
         };
         for member in &page.members {
             if book.members.contains_key(&member.execution_id) {
@@ -241,7 +241,7 @@ impl Checker {
             }
             let new = added.iter().find(|new| new.submission.execution_id == member.execution_id);
             let Some(new) = new.filter(|new| new.key == member.key) else {
-                return Err(Violation::new(8, format!("{flow_id} has a member nobody added: {}", member.key)));
+                return Err(Violation::new(8, format!("{flow_id} has a member that was never added: {}", member.key)));
             };
             book.members.insert(member.execution_id, new.inbound);
             let hidden = Hidden { flow_id, submission: new.submission.clone(), made_at: step.now };
@@ -282,7 +282,7 @@ impl Checker {
                 continue;
             };
             let Some(book) = self.flows.get_mut(&flow_id) else {
-                return Err(Violation::new(8, format!("{} in {flow_id}, which nobody submitted", event.r#type)));
+                return Err(Violation::new(8, format!("{} in {flow_id}, which was never submitted", event.r#type)));
             };
             let kind = event.r#type.as_str();
             if let Some(outcome) = outcome_of(kind) {

@@ -17,7 +17,7 @@ impl Checker {
             return self.submitted(step, id, after);
         }
         let Some(mut shadow) = self.executions.remove(&id) else {
-            return Err(Violation::new(8, format!("{} for {id}, which nobody submitted", event.r#type)));
+            return Err(Violation::new(8, format!("{} for {id}, which was never submitted", event.r#type)));
         };
         let verdict = Judgement { step, id, event, checker: self }.pass(&mut shadow, after.as_ref());
         shadow.seen = after;
@@ -34,7 +34,7 @@ impl Checker {
         let (submission, made_at) = match step.request {
             _ if kin => match self.submission_of(step, id) {
                 Some(found) => found,
-                None => return Err(Violation::new(8, format!("{id} is a member or child nobody made"))),
+                None => return Err(Violation::new(8, format!("{id} is a member or child that was never created"))),
             },
             Request::SubmitExecution(call) => (call.submission.clone(), step.now),
             other => {

@@ -100,13 +100,13 @@ impl Checker {
         require!(8, after.outcome == outcome, "{id} is {:?} after {kinds:?}", after.outcome);
         if kinds[0] == "execution.submitted" {
             let Some((submission, _)) = self.submission_of(step, id) else {
-                return Err(Violation::new(8, format!("{kinds:?} for {id}, which nobody submitted")));
+                return Err(Violation::new(8, format!("{kinds:?} for {id}, which was never submitted")));
             };
             self.executions.insert(id, Shadow::new(submission, after));
             return Ok(());
         }
         let Some(shadow) = self.executions.get_mut(&id) else {
-            return Err(Violation::new(8, format!("{kinds:?} for {id}, which nobody submitted")));
+            return Err(Violation::new(8, format!("{kinds:?} for {id}, which was never submitted")));
         };
         let was_active = shadow.seen.as_ref().is_some_and(|seen| seen.phase == LifecyclePhase::Active);
         if let Some(lease) = shadow.lease.as_mut().filter(|_| was_active) {

@@ -133,7 +133,7 @@ impl Checker {
                     require!(
                         1,
                         call.grant_ids.iter().any(|id| id.as_u128() >> 16 == grant.grant_id.as_u128() >> 16),
-                        "{} got a grant nobody asked for",
+                        "{} got a grant that was not requested",
                         grant.execution_id
                     );
                     if again {

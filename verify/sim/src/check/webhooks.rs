@@ -144,7 +144,7 @@ impl Checker {
         let named = event.data.get("delivery_id").and_then(EventValue::as_str) == Some(id.to_string().as_str());
         require!(41, named, "{} is about another webhook than {id}", event.r#type);
         let Some(known) = self.deliveries.taken.remove(&id) else {
-            return Err(super::Violation::new(41, format!("{id} left and nobody had taken it")));
+            return Err(super::Violation::new(41, format!("{id} was removed although no courier had taken it")));
         };
         require!(41, event.execution_id == Some(known.end.0), "{} names {:?}", event.r#type, event.execution_id);
         let allowed = match (event.r#type.as_str(), call.result) {
