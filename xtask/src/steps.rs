@@ -56,7 +56,6 @@ impl Steps {
         Self { allow_skips, done: Vec::new() }
     }
 
-    /// Runs a step.
     pub fn run(&mut self, name: &'static str, work: impl FnOnce() -> Result<Outcome>) {
         eprintln!("\n== {name}");
         let started = Instant::now();

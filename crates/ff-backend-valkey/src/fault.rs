@@ -16,7 +16,6 @@ pub(crate) enum Fault {
     Full(String),
     /// The store refuses this program until its setup changes.
     Refused(String),
-    /// The function raised.
     Raised(String),
     /// The store returned something that is not a valid reply.
     Corrupt(String),

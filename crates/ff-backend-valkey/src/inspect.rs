@@ -184,7 +184,6 @@ async fn load_key(topology: &Topology, key: &[u8], content: &Content) -> Result<
     Ok(())
 }
 
-/// Removes keys.
 pub(crate) async fn remove(topology: &Topology, keys: &[Vec<u8>]) -> Result<(), Fault> {
     let removing = keys.iter().map(|key| async move {
         let node = topology.node(key).ok_or_else(|| Fault::Elsewhere("a key without a node".to_owned()))?;

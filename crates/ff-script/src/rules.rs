@@ -17,8 +17,10 @@ const EXACT_MAX: i64 = 9_007_199_254_740_991;
 pub enum Rule {
     /// None beyond the rules of the value's own type.
     Own,
-    /// An integer.
-    Int { min: i64, max: i64 },
+    Int {
+        min: i64,
+        max: i64,
+    },
     Text {
         /// The minimum number of bytes.
         min: usize,
@@ -33,7 +35,6 @@ pub enum Rule {
         /// The code of the refusal, if it is not `invalid_argument`.
         code: Option<&'static str>,
     },
-    /// A payload.
     Bytes {
         /// The maximum number of bytes.
         max: usize,

@@ -66,7 +66,6 @@ impl Rng {
 
 /// A type with random values.
 pub trait Sample: Sized {
-    /// A random value.
     fn sample(rng: &mut Rng) -> Self;
 }
 

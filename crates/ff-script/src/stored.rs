@@ -92,7 +92,6 @@ pub struct Task {
     /// Why there is this attempt.
     pub attempt_type: AttemptType,
     pub lease_id: LeaseId,
-    /// The lease's epoch.
     pub lease_epoch: i64,
     /// When the lease ends unless it is renewed.
     pub lease_expires_at: i64,
@@ -392,7 +391,6 @@ impl Wire for Summary {
 pub enum EventValue {
     Text(String),
     Number(i64),
-    /// A boolean.
     Flag(bool),
 }
 
@@ -438,7 +436,6 @@ pub struct Event {
     /// The number of the attempt.
     pub attempt_index: Option<i64>,
     pub worker_instance: Option<String>,
-    /// The execution's tags.
     pub tags: BTreeMap<String, String>,
     /// Further data, by name.
     pub data: BTreeMap<String, EventValue>,

@@ -42,7 +42,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Every kind.
     pub const ALL: [Kind; 4] = [Kind::Embedded, Kind::Valkey, Kind::Cluster, Kind::Redis];
 
     /// The name of this kind in `FF_HOSTS`.
@@ -170,7 +169,6 @@ impl Store {
         self.kind
     }
 
-    /// The host itself.
     pub fn host(&self) -> &Arc<dyn Host> {
         self.client.host()
     }

@@ -41,7 +41,6 @@ pub struct Member {
 
 /// A running cluster: the first primaries, then their replicas in the same order.
 pub struct TestCluster {
-    /// All nodes.
     pub members: Vec<Member>,
     primaries: usize,
 }

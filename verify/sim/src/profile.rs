@@ -24,7 +24,6 @@ pub(crate) struct Profile {
     pub lazy_timers: u32,
     pub workers: usize,
     pub submitters: usize,
-    /// Number of submissions.
     pub submissions: u32,
     /// Whether flows are submitted.
     pub flows: bool,

@@ -26,7 +26,6 @@ const SUBMIT_BATCH: usize = 64;
 const CLAIM_BATCH: usize = 32;
 const COMPLETE_BATCH: usize = 64;
 
-/// The measured phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     Submit,

@@ -104,7 +104,6 @@ pub enum Shape {
     },
 }
 
-/// An error code.
 pub struct ErrorDeclaration {
     pub code: String,
     pub class: String,

@@ -7,7 +7,6 @@ use anyhow::{Result, bail};
 /// A type as a contract writes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TypeExpr {
-    /// A named type.
     Named(String),
     /// `T?`: optional.
     Optional(Box<TypeExpr>),
@@ -18,7 +17,6 @@ pub enum TypeExpr {
 }
 
 impl TypeExpr {
-    /// Reads a type.
     pub fn parse(text: &str) -> Result<TypeExpr> {
         if let Some(inner) = text.strip_suffix('?') {
             return Ok(TypeExpr::Optional(Box::new(Self::parse(inner)?)));

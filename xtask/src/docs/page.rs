@@ -12,7 +12,6 @@ const NOT_RUN: &str = "# not run by the tests: ";
 /// The starts of commands that run until they are told to end.
 const GO_ON: [&str; 3] = ["ff server", "ff dev", "ff worker exec"];
 
-/// One page.
 #[derive(Debug)]
 pub struct Page {
     /// Relative to the root.
@@ -63,7 +62,6 @@ struct Fenced {
 }
 
 impl Page {
-    /// Reads a page.
     pub fn read(root: &Path, path: PathBuf) -> Result<Self> {
         let text =
             std::fs::read_to_string(root.join(&path)).with_context(|| format!("cannot read {}", path.display()))?;

@@ -9,7 +9,6 @@ use std::str::FromStr;
 pub struct Detail(BTreeMap<String, String>);
 
 impl Detail {
-    /// No facts.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

@@ -11,7 +11,6 @@ use crate::types::{AttemptId, LeaseEpoch};
 /// A refusal with nothing for a program to act on but its code and facts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// The stable code.
     pub code: ErrorCode,
     pub detail: Detail,
 }
@@ -32,10 +31,7 @@ pub enum ValidationKind {
         field: String,
     },
     /// The worker lacks capabilities the execution requires.
-    CapabilityMismatch {
-        /// The missing capabilities.
-        missing: Vec<String>,
-    },
+    CapabilityMismatch { missing: Vec<String> },
     /// Another rule, by its code.
     Refused(ErrorCode),
 }

@@ -17,7 +17,6 @@ impl AttemptIndex {
         Self(index)
     }
 
-    /// The number.
     #[must_use]
     pub const fn get(self) -> u32 {
         self.0
@@ -42,7 +41,6 @@ impl LeaseEpoch {
         Self(epoch)
     }
 
-    /// The number.
     #[must_use]
     pub const fn get(self) -> u64 {
         self.0

@@ -118,7 +118,6 @@ impl<'a> Reader<'a> {
         is_absent
     }
 
-    /// A boolean.
     pub fn boolean(&mut self) -> Result<bool, DecodeError> {
         let before = *self;
         match self.marker()? {
@@ -207,7 +206,6 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Skips a value.
     pub fn skip(&mut self) -> Result<(), DecodeError> {
         let mut values = 1_usize;
         while values > 0 {

@@ -16,7 +16,6 @@ const RENEWALS_THAT_RESET: i64 = 3;
 
 /// What a fence allows.
 pub(super) enum Standing {
-    /// The lease lives.
     Live,
     /// The lease ended in this way.
     Past(Ending),

@@ -55,13 +55,11 @@ pub(crate) struct Board {
     pub submissions_left: u32,
     /// All tokens that were ever issued, even if their waitpoint was never created.
     pub tokens: Vec<Token>,
-    /// All submitted flows.
     pub flows: Vec<FlowId>,
     /// Executions with frames.
     pub streams: Vec<ExecutionId>,
     /// Errors found by readers of streams.
     pub complaints: Vec<String>,
-    /// Quotas and budgets.
     pub limits: Limits,
 }
 

@@ -41,7 +41,6 @@ fn groups(report: &Report) -> Vec<Group> {
     headlines.map(group).filter(|group| !group.bars.is_empty()).collect()
 }
 
-/// The chart.
 pub fn svg(report: &Report) -> String {
     draw(&report.compared(), &groups(report))
 }

@@ -59,7 +59,6 @@ fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1_000.0
 }
 
-/// The worker process.
 struct Worker {
     process: Process,
     says: Lines,

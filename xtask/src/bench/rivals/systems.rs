@@ -25,7 +25,6 @@ const START_LIMIT: Duration = Duration::from_secs(60);
 /// The figures of one run, by name.
 pub type Figures = BTreeMap<String, f64>;
 
-/// A measured system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum System {
     BullMq,

@@ -13,7 +13,6 @@ use super::frames::{BATCH, FRAME_BYTES, TAILS};
 /// The maximum median of a wait in ms.
 const WAIT_P50_MS_MAX: f64 = 5.0;
 
-/// The measured step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     Flush,

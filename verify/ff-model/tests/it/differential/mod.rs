@@ -145,7 +145,6 @@ enum Outcome {
     Answered(Vec<Value>),
     /// The library raised; the hosts' messages differ.
     Raised,
-    /// The host failed.
     Failed(HostError),
 }
 

@@ -162,7 +162,6 @@ fn waitpoint(n: u64, key: &str) -> g::NewWaitpoint {
     }
 }
 
-/// Two distinct approvers.
 fn two_approvers() -> Vec<g::ConditionNode> {
     let over = Some(g::CountOver::Approvers);
     vec![g::ConditionNode { n: Some(2), over, ..g::ConditionNode::new(g::ConditionOp::Count) }]
