@@ -17,6 +17,7 @@ use tracing::{Instrument, Span};
 use uuid::Uuid;
 
 use crate::metrics::Process;
+use crate::outside::Origin;
 use crate::problem::{Answer, Problem};
 use crate::unread;
 
@@ -29,6 +30,7 @@ const NAME_MAX: usize = 64;
 pub struct Door {
     address: SocketAddr,
     hosts: Arc<[String]>,
+    origins: Arc<[Origin]>,
     process: Arc<Process>,
 }
 
@@ -146,7 +148,7 @@ fn finish(mut answer: Response, request_id: &str) -> Response {
     let headers = answer.headers_mut();
     headers.insert(REQUEST_ID, HeaderValue::from_str(request_id).expect("an id is printable ASCII"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     answer
 }
 
@@ -155,9 +157,9 @@ fn finish(mut answer: Response, request_id: &str) -> Response {
 pub struct Said;
 
 impl Door {
-    /// The door of a server that listens here and is called by these names.
-    pub fn new(address: SocketAddr, hosts: Vec<String>, process: Arc<Process>) -> Self {
-        Self { address, hosts: hosts.into(), process }
+    /// The door of a server that listens here, is called by these names, and serves pages of these origins.
+    pub fn new(address: SocketAddr, hosts: Vec<String>, origins: Vec<Origin>, process: Arc<Process>) -> Self {
+        Self { address, hosts: hosts.into(), origins: origins.into(), process }
     }
 
     /// Refuses other hosts' names (a page that resolved its name to this address) and state changes from other sites.
@@ -188,6 +190,9 @@ impl Door {
         }
         let site = headers.get("sec-fetch-site").and_then(|site| site.to_str().ok());
         let origin = headers.get(header::ORIGIN).map(|origin| origin.to_str().unwrap_or("?"));
+        if origin.is_some_and(|sent| self.origins.iter().any(|origin| origin.is(sent))) {
+            return Ok(());
+        }
         let own_origin = origin.is_none_or(|origin| {
             origin
                 .parse::<Uri>()
@@ -227,7 +232,7 @@ mod tests {
 
     #[test]
     fn only_loopback_names_are_ours() {
-        let door = Door::new("127.0.0.1:7433".parse().unwrap(), Vec::new(), Process::begin());
+        let door = Door::new("127.0.0.1:7433".parse().unwrap(), Vec::new(), Vec::new(), Process::begin());
         for ours in ["localhost", "localhost:7433", "127.0.0.1:7433", "[::1]:7433", "LOCALHOST:80"] {
             assert!(door.is_ours(ours), "{ours}");
         }

@@ -27,6 +27,11 @@ impl Default for Phase {
 }
 
 impl Phase {
+    /// A request has arrived on a connection that carries many at once: their heads have no limit of their own.
+    pub fn shared(&self) {
+        self.0.store(BUSY, Ordering::Relaxed);
+    }
+
     /// The head has arrived and the request is being served, until the guard goes.
     pub fn serving(&self) -> Serving {
         self.0.store(BUSY, Ordering::Relaxed);

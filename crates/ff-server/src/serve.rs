@@ -26,8 +26,10 @@ use crate::access::{Credentials, Guard, Peer};
 use crate::app::{App, Rooms};
 use crate::body::BodyTime;
 use crate::door::Door;
+use crate::http2;
 use crate::line::{Addresses, Line, Patience, Phase};
 use crate::metrics::{Metrics, Observed, Process};
+use crate::outside::{self, Origin};
 use crate::problem::Problem;
 use crate::routes;
 use crate::tails::Tails;
@@ -58,6 +60,8 @@ pub struct ServerOptions {
     pub behind_tls_proxy: bool,
     /// The names clients call this server by, besides its addresses and localhost.
     pub hosts: Vec<String>,
+    /// The origins whose pages may ask this server from a browser; pages of other origins are refused.
+    pub cors_origins: Vec<Origin>,
     /// What signs waitpoint tokens and webhooks; made when the first one is needed.
     pub keys: Keys,
     /// Where webhooks may go.
@@ -88,6 +92,7 @@ impl ServerOptions {
             tls: None,
             behind_tls_proxy: false,
             hosts: Vec::new(),
+            cors_origins: Vec::new(),
             keys,
             webhooks: WebhookOptions::default(),
             connections_max: CONNECTIONS_MAX,
@@ -198,7 +203,8 @@ impl Server {
         let serving = tokio::spawn(serve(
             Open {
                 listener,
-                door: Door::new(address, options.hosts, process),
+                door: Door::new(address, options.hosts, options.cors_origins.clone(), process),
+                origins: options.cors_origins,
                 tls: options.tls,
                 connections_max: options.connections_max,
             },
@@ -228,13 +234,14 @@ impl Server {
 struct Open {
     listener: TcpListener,
     door: Door,
+    origins: Vec<Origin>,
     tls: Option<Tls>,
     connections_max: usize,
 }
 
 async fn serve(open: Open, app: App, keeping: JoinHandle<()>, stop: CancellationToken) {
-    let Open { listener, door, tls, connections_max } = open;
-    let router = routes::router(app.clone(), door);
+    let Open { listener, door, origins, tls, connections_max } = open;
+    let router = outside::around(routes::router(app.clone(), door), &origins);
     let connections = Arc::new(Semaphore::new(connections_max));
     let (turned_away, times) = (TurnedAway::new(&app), app.times);
     let addresses = Addresses::default();
@@ -271,6 +278,7 @@ async fn serve(open: Open, app: App, keeping: JoinHandle<()>, stop: Cancellation
             tracing::debug!(%error, "a connection keeps its delay");
         }
         let (router, watcher, peer) = (router.clone(), graceful.watcher(), Peer(from.ip()));
+        let stop = stop.clone();
         match tls.clone() {
             None => talks.spawn(async move {
                 talk(stream, router, peer, watcher, times).await;
@@ -278,6 +286,11 @@ async fn serve(open: Open, app: App, keeping: JoinHandle<()>, stop: Cancellation
             }),
             Some(tls) => talks.spawn(async move {
                 match tokio::time::timeout(times.head, tls.accept(stream)).await {
+                    Ok(Ok(stream)) if stream.get_ref().1.alpn_protocol() == Some(b"h2") => {
+                        http2::talk(stream, router, peer, stop, times).await;
+                        // The server's end waits for every watcher.
+                        drop(watcher);
+                    }
                     Ok(Ok(stream)) => talk(stream, router, peer, watcher, times).await,
                     Ok(Err(error)) => tracing::debug!(%error, "a connection did not come to be encrypted"),
                     Err(_) => tracing::debug!("a connection took too long to be encrypted"),
@@ -326,7 +339,11 @@ impl TurnedAway {
             let telling = async {
                 match tls {
                     None => tell_no_room(stream, detail).await,
-                    Some(tls) => tell_no_room(tls.accept(stream).await?, detail).await,
+                    Some(tls) => match tls.accept(stream).await? {
+                        // A client that speaks HTTP/2 sees the end of the connection.
+                        mut stream if stream.get_ref().1.alpn_protocol() == Some(b"h2") => stream.shutdown().await,
+                        stream => tell_no_room(stream, detail).await,
+                    },
                 }
             };
             // A client that does not listen is no reason to stay.

@@ -11,7 +11,8 @@ pub struct Times {
     pub body: Duration,
     /// A client that takes nothing of its answer.
     pub reader: Duration,
-    /// A connection that says nothing after an answer.
+    /// A connection that is silent after an answer. Load balancers close theirs after 60 s; a server that closes first would
+    /// reset requests on their way.
     pub idle: Duration,
     /// Answers in flight once the server stops.
     pub grace: Duration,
@@ -29,7 +30,7 @@ impl Default for Times {
             head: Duration::from_secs(5),
             body: Duration::from_secs(15),
             reader: Duration::from_secs(20),
-            idle: Duration::from_secs(60),
+            idle: Duration::from_secs(75),
             grace: Duration::from_secs(10),
             keep_alive: Duration::from_secs(15),
             registered: Duration::from_secs(30),

@@ -9,9 +9,9 @@ use anyhow::Context;
 use clap::Args;
 use ff_core::PartitionConfig;
 use ff_keys::{Keys, Made, Places, Source};
-use ff_server::{Auth, CONNECTIONS_MAX, Server, ServerOptions, Times, Tls, WebhookOptions};
+use ff_server::{Auth, CONNECTIONS_MAX, Origin, Server, ServerOptions, Times, Tls, WebhookOptions};
 use ipnet::IpNet;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::listen::listen_address;
 use crate::store::{Durability, StoreAddress, open, state_directory};
@@ -44,6 +44,9 @@ pub struct ServerCommand {
     /// A name clients call this server by, besides its addresses and localhost; may be repeated.
     #[arg(long = "host", env = "FF_HOSTS", value_name = "NAME", value_delimiter = ',')]
     hosts: Vec<String>,
+    /// An origin whose pages may ask this server from a browser, such as https://app.example.com; may be repeated.
+    #[arg(long = "cors-origin", env = "FF_CORS_ORIGINS", value_name = "ORIGIN", value_delimiter = ',')]
+    cors_origins: Vec<Origin>,
     /// The file with the keys that sign waitpoint tokens; `keys` in the data directory unless said (or FF_KEYS_FILE, or
     /// the keys themselves in FF_KEYS).
     #[arg(long, value_name = "FILE")]
@@ -103,12 +106,17 @@ impl ServerCommand {
                 _ => None,
             };
             let scheme = if tls.is_some() { "https" } else { "http" };
+            if let Some(tls) = tls.clone() {
+                let asked = signal(SignalKind::hangup()).context("cannot listen for SIGHUP")?;
+                tokio::spawn(read_certificates(tls, asked));
+            }
             let options = ServerOptions {
                 listen,
                 auth,
                 tls,
                 behind_tls_proxy: self.behind_tls_proxy,
                 hosts: self.hosts,
+                cors_origins: self.cors_origins,
                 keys: Keys::open(Source::find(&places)?)?,
                 webhooks: WebhookOptions { allow: self.webhook_allow },
                 connections_max: self.connections_max,
@@ -149,6 +157,16 @@ impl ServerCommand {
         say("stopping: answers in flight are finished first".to_owned());
         server.stop().await;
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Reads the certificate again whenever SIGHUP asks for it.
+async fn read_certificates(tls: Tls, mut asked: Signal) {
+    while asked.recv().await.is_some() {
+        match tls.read_again() {
+            Ok(()) => tracing::info!("the certificate was read again"),
+            Err(error) => tracing::warn!(%error, "the certificate in use stays"),
+        }
     }
 }
 

@@ -146,22 +146,35 @@ impl Kit {
         self.api().await
     }
 
+    /// One more server over the same store that serves pages of these origins, encrypted where there is a certificate.
+    pub async fn outside(&self, origins: &[&str], tls: Option<ff_server::Tls>) -> Server {
+        let cors_origins = origins.iter().map(|origin| origin.parse().expect("an origin")).collect();
+        let options =
+            ServerOptions { cors_origins, tls, ..self.options(self.keys(), Auth::Nobody, &[], CONNECTIONS_MAX) };
+        Server::start(Arc::clone(&self.host), self.engine.clone(), options).await.expect("a server starts")
+    }
+
     async fn serve_with(&self, keys: Keys, auth: Auth, networks: &[&str], connections_max: usize) -> Server {
+        let options = self.options(keys, auth, networks, connections_max);
+        Server::start(Arc::clone(&self.host), self.engine.clone(), options).await.expect("a server starts")
+    }
+
+    fn options(&self, keys: Keys, auth: Auth, networks: &[&str], connections_max: usize) -> ServerOptions {
         let listen = "127.0.0.1:0".parse().expect("an address");
         let allow = networks.iter().map(|network| network.parse().expect("a network")).collect();
         let webhooks = WebhookOptions { allow };
-        let options = ServerOptions {
+        ServerOptions {
             listen,
             auth,
             tls: None,
             behind_tls_proxy: false,
             hosts: Vec::new(),
+            cors_origins: Vec::new(),
             keys,
             webhooks,
             connections_max,
             times: self.times,
-        };
-        Server::start(Arc::clone(&self.host), self.engine.clone(), options).await.expect("a server starts")
+        }
     }
 
     /// The keys of the store's servers; made when they are needed.
