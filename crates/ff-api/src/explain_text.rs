@@ -16,10 +16,12 @@ use crate::tree::Tree;
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use PublicState::{Active, Cancelled, Completed, Expired, Failed, Skipped};
         let verdict = match (self.can_run, self.state) {
-            (true, PublicState::Active) => "it runs",
+            (true, Active) => "it runs",
             (true, _) => "nothing but its turn is missing",
-            (false, _) => "it does not run",
+            (false, Completed | Failed | Cancelled | Expired | Skipped) => "it has ended",
+            (false, _) => "it cannot run yet",
         };
         Tree::new(format!("{}  {}: {verdict}", self.execution_id, self.state))
             .with_all(self.reasons.iter().map(reason))
@@ -80,6 +82,9 @@ fn part(part: &LaneReasonPart) -> Tree {
     Tree::new(line).with(Tree::new(format!("→ {}", part.remedy)))
 }
 
+/// Facts that only the engine can use: how often a budget had room.
+const INNER: [&str; 1] = ["rooms"];
+
 /// A reason, its detail, and what would unblock it.
 fn reason(cause: &BlockingCause) -> Tree {
     let fact = |(name, value): (&String, &String)| {
@@ -89,7 +94,8 @@ fn reason(cause: &BlockingCause) -> Tree {
             _ => format!("{name} {value}"),
         }
     };
-    let detail: Vec<String> = cause.detail.iter().map(fact).collect();
+    let told = cause.detail.iter().filter(|(name, _)| !INNER.contains(&name.as_str()));
+    let detail: Vec<String> = told.map(fact).collect();
     let said = if detail.is_empty() { String::new() } else { format!("  {}", detail.join(", ")) };
     Tree::new(format!("{}{said}", cause.reason)).with(Tree::new(format!("→ {}", cause.remedy)))
 }
@@ -215,7 +221,7 @@ mod tests {
     #[test]
     fn reasons_come_first_each_with_its_remedy() {
         let drawn = "\
-ID  rate_limited: it does not run
+ID  rate_limited: it cannot run yet
 ├─ waiting_for_quota  next_at 1970-01-01 00:00:00.000 UTC, quota q
 │  └─ → wait
 ├─ no_worker

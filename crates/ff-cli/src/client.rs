@@ -26,11 +26,11 @@ pub struct ServerArgs {
     /// The server's address.
     #[arg(long, env = "FF_URL", default_value = "http://127.0.0.1:7433")]
     url: String,
-    /// The token to present, or @FILE to read it from; a server on this machine is shown the root token of the state
-    /// directory unless said.
+    /// The token to present, or @FILE to read it from. The default for a server on this machine is the root token of the
+    /// state directory.
     #[arg(long, env = "FF_TOKEN", hide_env_values = true)]
     token: Option<String>,
-    /// The certificate that signed the server's, as PEM, when the system does not know it.
+    /// The certificate, as PEM, of the authority that signed the server's; needed when the system does not know it.
     #[arg(long, env = "FF_CA_CERT", value_name = "FILE")]
     ca_cert: Option<PathBuf>,
 }

@@ -3,6 +3,9 @@
 //! **Invariant:** a setting is declared once, as a flag. The keys of the file are the long names of the flags, with underscores: those
 //! of `ff server` in `[server]`, those every client command shares in `[client]`. What the file says becomes the flag's default, so the
 //! command line and the environment go before it by themselves, and a new flag is a new setting.
+//!
+//! **Invariant:** the token of one server is never presented to another one. A profile (`[profiles.NAME]`) stands in the place of
+//! `[client]` and of the variables, with everything it says and leaves out.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -49,32 +52,59 @@ pub struct Settings {
     path: Option<PathBuf>,
     server: BTreeMap<String, Vec<String>>,
     client: BTreeMap<String, Vec<String>>,
+    profiles: BTreeMap<String, BTreeMap<String, Vec<String>>>,
+    /// The profile that stands in the place of `[client]`.
+    profile: Option<String>,
+}
+
+/// The value of a flag that is looked at before the command line is read, or of its variable.
+fn early(args: &[OsString], flag: &str, variable: &str) -> anyhow::Result<Option<OsString>> {
+    let mut args = args.iter().skip(1).take_while(|arg| *arg != "--");
+    while let Some(arg) = args.next() {
+        let Some(rest) = arg.to_str().and_then(|arg| arg.strip_prefix(flag)) else { continue };
+        if rest.is_empty() {
+            return Ok(Some(args.next().with_context(|| format!("{flag} needs a value"))?.clone()));
+        }
+        if let Some(value) = rest.strip_prefix('=') {
+            return Ok(Some(value.into()));
+        }
+    }
+    Ok(std::env::var_os(variable).filter(|value| !value.is_empty()))
 }
 
 /// The file `--config` or FF_CONFIG names, else the one in the working directory when there is one.
 fn chosen(args: &[OsString]) -> anyhow::Result<Option<PathBuf>> {
-    let mut args = args.iter().skip(1).take_while(|arg| *arg != "--");
-    while let Some(arg) = args.next() {
-        if arg == "--config" {
-            let file = args.next().context("--config needs a file")?;
-            return Ok(Some(file.into()));
-        }
-        if let Some(file) = arg.to_str().and_then(|arg| arg.strip_prefix("--config=")) {
-            return Ok(Some(file.into()));
-        }
-    }
-    if let Some(file) = std::env::var_os("FF_CONFIG").filter(|file| !file.is_empty()) {
-        return Ok(Some(file.into()));
-    }
-    Ok(Path::new(FILE).exists().then(|| FILE.into()))
+    let named = early(args, "--config", "FF_CONFIG")?.map(PathBuf::from);
+    Ok(named.or_else(|| Path::new(FILE).exists().then(|| FILE.into())))
 }
 
 impl Settings {
     /// Reads the file these arguments choose and checks it against the flags there are.
     pub fn read(args: &[OsString], command: &Command) -> anyhow::Result<Self> {
-        let Some(path) = chosen(args)? else { return Ok(Self::default()) };
+        let profile = early(args, "--profile", "FF_PROFILE")?.map(|name| name.to_string_lossy().into_owned());
+        let Some(path) = chosen(args)? else {
+            if let Some(name) = profile {
+                bail!(
+                    "there is no profile {name}: no {FILE} is in this directory; name a file with --config or FF_CONFIG"
+                );
+            }
+            return Ok(Self::default());
+        };
         let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        Self::parse(&text, path.clone(), command).with_context(|| format!("{} is not right", path.display()))
+        let settings =
+            Self::parse(&text, path.clone(), command).with_context(|| format!("{} is not right", path.display()))?;
+        profile.map_or(Ok(settings.clone()), |name| settings.under(name))
+    }
+
+    /// The same settings with a profile in the place of `[client]`.
+    fn under(self, name: String) -> anyhow::Result<Self> {
+        let Some(client) = self.profiles.get(&name).cloned() else {
+            let names: Vec<&str> = self.profiles.keys().map(String::as_str).collect();
+            let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            let path = self.path.as_ref().map_or_else(String::new, |path| path.display().to_string());
+            bail!("there is no profile {name} in {path}; it has {names}");
+        };
+        Ok(Self { client, profile: Some(name), ..self })
     }
 
     fn parse(text: &str, path: PathBuf, command: &Command) -> anyhow::Result<Self> {
@@ -83,8 +113,28 @@ impl Settings {
         let mut settings = Self { path: Some(path), ..Self::default() };
         for (section, content) in table {
             let toml::Value::Table(content) = content else {
-                bail!("{section} is not a section; settings stand in [server] or [client]");
+                bail!("{section} is not a section; settings stand in [server], [client] or [profiles.NAME]");
             };
+            if section == "profiles" {
+                for (name, content) in content {
+                    let toml::Value::Table(content) = content else {
+                        bail!(
+                            "profiles.{name} is not a section; a profile is [profiles.{name}] with {}",
+                            CLIENT.join(", ")
+                        );
+                    };
+                    let place = format!("profiles.{name}");
+                    let mut profile = BTreeMap::new();
+                    for (key, value) in content {
+                        if !CLIENT.contains(&key.as_str()) {
+                            bail!("{key} is not a setting of [{place}]; it has {}", CLIENT.join(", "));
+                        }
+                        profile.insert(key.clone(), checked(command, "list", &place, &key, &value)?);
+                    }
+                    settings.profiles.insert(name, profile);
+                }
+                continue;
+            }
             for (key, value) in content {
                 match section.as_str() {
                     "server" => {
@@ -94,7 +144,7 @@ impl Settings {
                         settings.client.insert(key.clone(), checked(command, "list", &section, &key, &value)?)
                     }
                     "client" => bail!("{key} is not a setting of [client]; it has {}", CLIENT.join(", ")),
-                    _ => bail!("[{section}] is not a section; there are [server] and [client]"),
+                    _ => bail!("[{section}] is not a section; there are [server], [client] and [profiles.NAME]"),
                 };
             }
         }
@@ -110,14 +160,20 @@ impl Settings {
                 }
             }
         }
-        if self.client.is_empty() { command } else { self.apply_client(command) }
+        if self.client.is_empty() && self.profile.is_none() { command } else { self.apply_client(command) }
     }
 
     /// Every command, at any depth, that takes a client flag.
     fn apply_client(&self, mut command: Command) -> Command {
-        for (key, values) in &self.client {
-            if has(&command, key) && is_client(&command, key) {
+        for key in CLIENT {
+            if !has(&command, key) || !is_client(&command, key) {
+                continue;
+            }
+            if let Some(values) = self.client.get(key) {
                 command = with_default(command, key, values);
+            }
+            if self.profile.is_some() {
+                command = without_variable(command, key);
             }
         }
         let names: Vec<String> = command.get_subcommands().map(|verb| verb.get_name().to_owned()).collect();
@@ -134,7 +190,9 @@ impl Settings {
         let mut all = Vec::new();
         for arg in verb.get_arguments() {
             let Some(key) = arg.get_long().map(|long| long.replace('-', "_")) else { continue };
-            if key == "help" || key == "config" || (section == Section::Client && !CLIENT.contains(&key.as_str())) {
+            if matches!(key.as_str(), "help" | "config" | "profile")
+                || (section == Section::Client && !CLIENT.contains(&key.as_str()))
+            {
                 continue;
             }
             let variable = arg.get_env().map(|name| name.to_string_lossy().into_owned());
@@ -160,6 +218,11 @@ impl Settings {
             fill_in(&mut all)?;
         }
         Ok(all)
+    }
+
+    /// The profile that was chosen.
+    pub fn profile(&self) -> Option<&str> {
+        self.profile.as_deref()
     }
 
     /// The file that was read.
@@ -241,6 +304,16 @@ fn with_default(verb: Command, key: &str, values: &[String]) -> Command {
     }
 }
 
+/// The command with a flag that no variable sets.
+fn without_variable(verb: Command, key: &str) -> Command {
+    let long = flag(key);
+    let id = verb.get_arguments().find(|arg| arg.get_long() == Some(&long)).map(|arg| arg.get_id().clone());
+    match id {
+        Some(id) => verb.mut_arg(id, |arg| arg.env(Resettable::Reset)),
+        None => verb,
+    }
+}
+
 /// A value of the file as the flag takes it.
 fn checked(
     command: &Command,
@@ -256,7 +329,7 @@ fn checked(
         let known: Vec<String> = verb
             .get_arguments()
             .filter_map(|arg| arg.get_long())
-            .filter(|long| !matches!(*long, "help" | "config"))
+            .filter(|long| !matches!(*long, "help" | "config" | "profile"))
             .map(|long| long.replace('-', "_"))
             .collect();
         bail!("{key} is not a setting of [{section}]; it has {}", known.join(", "));
@@ -352,6 +425,18 @@ mod tests {
     }
 
     #[test]
+    fn a_profile_takes_the_place_of_the_client_section_whole() {
+        let text = "[client]\nurl = \"http://127.0.0.1:8\"\ntoken = \"ours\"\n[profiles.far]\nurl = \"http://far:9\"\n";
+        let settings = read(text).expect("it is right").under("far".to_owned()).expect("a profile");
+        let matches = settings.apply(Cli::command()).try_get_matches_from(["ff", "flow", "list"]).expect("it parses");
+        let list = matches.subcommand_matches("flow").and_then(|flow| flow.subcommand_matches("list")).expect("list");
+        assert_eq!(list.get_one::<String>("url").map(String::as_str), Some("http://far:9"));
+        assert_eq!(list.get_one::<String>("token"), None, "the token of another server is not presented");
+        let unknown = read(text).expect("it is right").under("near".to_owned()).expect_err("there is none");
+        assert_eq!(unknown.to_string(), "there is no profile near in x.toml; it has far");
+    }
+
+    #[test]
     fn what_is_wrong_is_named() {
         for (text, said) in [
             ("[server]\nlisten_on = 1", "listen_on is not a setting of [server]"),
@@ -362,6 +447,8 @@ mod tests {
                 "server.durability: invalid value 'wrong' for '--durability <DURABILITY>' [possible values: fsync, replicated, relaxed, none]",
             ),
             ("[sever]\nlisten = \"x\"", "[sever] is not a section"),
+            ("[profiles.a]\nlisten = \"x\"", "listen is not a setting of [profiles.a]; it has url, token, ca_cert"),
+            ("[profiles]\na = \"x\"", "profiles.a is not a section"),
             ("listen = \"x\"", "listen is not a section"),
             ("[server]\nlisten = \"here\"", "server.listen: invalid value 'here'"),
             ("[server]\nlisten = [[1]]", "server.listen must be a text"),

@@ -43,9 +43,12 @@ use telemetry::{Telemetry, TelemetryArgs};
     after_help = "`ff dev` shows it at work. Exit codes: `ff exit-codes`. Settings: flags, then FF_* variables, then flowfabric.toml; `ff config show`."
 )]
 struct Cli {
-    /// The file of settings; flowfabric.toml in this directory unless said.
+    /// The file of settings (default: flowfabric.toml in this directory, if there is one).
     #[arg(long, env = "FF_CONFIG", value_name = "FILE", global = true)]
     config: Option<PathBuf>,
+    /// The server to talk to, by the name of a [profiles.NAME] section in the file of settings.
+    #[arg(long, env = "FF_PROFILE", value_name = "NAME", global = true)]
+    profile: Option<String>,
     #[command(subcommand)]
     command: Command,
 }
@@ -80,7 +83,7 @@ enum Command {
     Release(commands::release::Release),
     /// Submits, watches, releases and cancels flows.
     Flow(commands::flow::FlowCommand),
-    /// Lists open waitpoints: what waits for an answer.
+    /// Lists open waitpoints: executions that wait for an answer.
     Approvals(commands::approvals::Approvals),
     /// Answers a waitpoint.
     Signal(commands::signal::Signal),
@@ -88,23 +91,23 @@ enum Command {
     Resume(commands::resume::Resume),
     /// Follows what an execution writes until it ends.
     Tail(commands::tail::Tail),
-    /// Prints what happened, and with --follow what happens.
+    /// Prints events; --follow goes on with new ones.
     Events(commands::events::Events),
     /// Lists, shows, defines, pauses and resumes lanes.
     Lane(commands::lane::LaneCommand),
     /// Lists, shows and drains workers, and runs any program as one.
     Worker(commands::worker::WorkerCommand),
-    /// Makes, lists and revokes access tokens; issues waitpoint tokens again.
+    /// Makes, lists and revokes access tokens; makes new waitpoint tokens.
     Token(commands::token::TokenCommand),
     /// Lists, rotates and revokes the keys that sign waitpoint tokens.
     Key(commands::key::KeyCommand),
-    /// Prints what receivers of webhooks check them with.
+    /// Prints the keys that receivers verify webhooks with.
     Webhook(commands::webhook::WebhookCommand),
     /// Makes, shows, raises, corrects and deletes budgets; reports to them and reserves from them.
     Budget(commands::budget::BudgetCommand),
     /// Makes, shows, changes, throttles and deletes quotas.
     Quota(commands::quota::QuotaCommand),
-    /// Verifies the invariants of a store; with --repair puts right what has one right answer.
+    /// Verifies the invariants of a store; --repair fixes each finding that has only one correct fix.
     Fsck(commands::fsck::FsckCommand),
     /// Shows lanes, workers and rates live.
     Top(commands::top::Top),
@@ -115,13 +118,13 @@ enum Command {
     BenchWorker(commands::bench::worker::BenchWorker),
     Export(commands::export::Export),
     Import(commands::import::Import),
-    /// Shows the settings in force and where each came from.
+    /// Shows the settings in force and where each comes from.
     Config(commands::config::ConfigCommand),
     /// Prints the OpenAPI document of what the server serves.
     Openapi,
-    /// Prints what a shell needs to complete commands and flags.
+    /// Prints the completions of commands and flags for a shell.
     Completions(commands::completions::Completions),
-    /// Says what the exit codes mean.
+    /// Explains the exit codes.
     #[command(long_about = commands::exit_codes::EXIT_CODES)]
     ExitCodes,
     /// Prints the page about all commands.

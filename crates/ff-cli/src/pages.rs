@@ -36,6 +36,11 @@ impl PageArgs {
         Self { limit: Some(u64::MAX), cursor: None }
     }
 
+    /// How many are shown.
+    pub fn shown(&self) -> usize {
+        usize::try_from(self.limit.unwrap_or(SHOWN)).unwrap_or(usize::MAX)
+    }
+
     /// True when the list goes on where an earlier one stopped.
     pub fn has_cursor(&self) -> bool {
         self.cursor.is_some()
@@ -78,9 +83,7 @@ where
         let look = async || {
             let (items, shown, next) = self.read(api).await?;
             let mut view = match output {
-                Output::Json => {
-                    View::of(format!("{}\n", serde_json::to_string(&Page { items: shown, next_cursor: next.clone() })?))
-                }
+                Output::Json => as_json(shown, next.clone())?,
                 Output::Ids => View::lines(items.iter().map(&id)),
                 Output::Table => table(&items),
             };
@@ -107,7 +110,7 @@ where
     }
 
     /// As many as asked for: what they mean, as they came, and where the next page begins.
-    async fn read(&self, api: &Api) -> anyhow::Result<(Vec<T>, Vec<Box<RawValue>>, Option<String>)> {
+    pub async fn read(&self, api: &Api) -> anyhow::Result<(Vec<T>, Vec<Box<RawValue>>, Option<String>)> {
         let limit = self.page.limit.unwrap_or(SHOWN);
         let (mut items, mut shown, mut next) = (Vec::new(), Vec::new(), self.page.cursor.clone());
         loop {
@@ -131,6 +134,11 @@ where
 /// Says that a list goes on.
 pub fn more(cursor: String) -> String {
     format!("more with --cursor {cursor}")
+}
+
+/// Entries as they came, as one page.
+pub fn as_json(items: Vec<Box<RawValue>>, next_cursor: Option<String>) -> anyhow::Result<View> {
+    Ok(View::of(format!("{}\n", serde_json::to_string(&Page { items, next_cursor })?)))
 }
 
 #[derive(Deserialize, Serialize)]

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use ff_core::types::{AttemptId, ExecutionId, FlowId, LaneId, LeaseId, Namespace, TimestampMs};
 
 use crate::generated::{
-    AttemptType, BlockingReason, EventEntry, ExecutionRecord, LifecyclePhase, Outcome, PassedValue, PublicState,
-    Resume, SpecRecord, StepRecord,
+    AttemptType, BlockingReason, EventEntry, ExecutionRecord, Failure, LifecyclePhase, Outcome, PassedValue,
+    PublicState, Resume, SpecRecord, StepRecord,
 };
 use crate::wire::{Bytes, DecodeError, Reader, Wire, write_array_len, write_bytes, write_map_len};
 
@@ -317,6 +317,9 @@ pub struct Summary {
     pub attempt_index: Option<i64>,
     /// The instance of the worker that runs it.
     pub worker_instance: Option<String>,
+    /// Why it failed.
+    #[serde(default)]
+    pub failure: Option<Failure>,
     /// The flow, if it is a member.
     pub flow_id: Option<FlowId>,
     /// Its parent, if it is a child.
@@ -326,9 +329,11 @@ pub struct Summary {
 }
 
 impl Summary {
-    fn of(id: ExecutionId, record: ExecutionRecord) -> Self {
-        Self {
+    fn of(id: ExecutionId, record: ExecutionRecord) -> Result<Self, DecodeError> {
+        let failure = record.failure.as_ref().map(|packed| read_failure(&packed.0)).transpose();
+        Ok(Self {
             execution_id: id,
+            failure: failure.map_err(|error| error.within("failure"))?,
             namespace: Namespace::new(record.namespace()),
             lane: LaneId::new(record.lane()),
             state: record.public_state(),
@@ -345,8 +350,26 @@ impl Summary {
             parent_id: record.parent_id,
             key: record.key,
             kind: record.kind,
-        }
+        })
     }
+}
+
+/// A failure as a record keeps it: its reason and its category.
+fn read_failure(packed: &[u8]) -> Result<Failure, DecodeError> {
+    let mut input = Reader::new(packed);
+    let len = input.list()?;
+    if len < 2 {
+        return Err(DecodeError::new(format!("a failure has 2 parts, got {len}")));
+    }
+    Ok(Failure { reason: String::read(&mut input)?, category: String::read(&mut input)? })
+}
+
+fn write_failure(failure: &Failure) -> Bytes {
+    let mut out = Vec::new();
+    write_array_len(&mut out, 2);
+    failure.reason.write(&mut out);
+    failure.category.write(&mut out);
+    Bytes(out)
 }
 
 impl Wire for Summary {
@@ -362,6 +385,7 @@ impl Wire for Summary {
             ended: self.ended_at.map(TimestampMs::as_millis),
             attempt: self.attempt_index,
             worker: self.worker_instance.clone(),
+            failure: self.failure.as_ref().map(write_failure),
             flow_id: self.flow_id,
             parent_id: self.parent_id,
             key: self.key.clone(),
@@ -382,7 +406,7 @@ impl Wire for Summary {
         for _ in 2..len {
             input.skip()?;
         }
-        Ok(Self::of(id, ExecutionRecord::read(record).map_err(|error| error.within("record"))?))
+        Self::of(id, ExecutionRecord::read(record).map_err(|error| error.within("record"))?)
     }
 }
 
@@ -585,7 +609,10 @@ mod samples {
             record.attempt = Sample::sample(rng);
             record.ended = Sample::sample(rng);
             record.key = Sample::sample(rng);
-            Summary::of(Sample::sample(rng), record)
+            record.failure = (record.outcome == Some(Outcome::Failed)).then(|| {
+                write_failure(&Failure { reason: "no such address".to_owned(), category: "bounce".to_owned() })
+            });
+            Summary::of(Sample::sample(rng), record).expect("a record that was written is read")
         }
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::config::{Section, Settings};
 use crate::output::{Output, OutputArgs, say};
 
-/// The settings in force: flags go before FF_* variables, these before the file flowfabric.toml.
+/// The settings in force: flags override FF_* variables, and these override the file flowfabric.toml.
 #[derive(Args)]
 pub struct ConfigCommand {
     #[command(subcommand)]
@@ -17,7 +17,7 @@ pub struct ConfigCommand {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Prints every setting with where it came from; secrets are not shown.
+    /// Prints every setting with where it comes from; secrets are not shown.
     #[command(after_help = "Example:
   ff config show
   ff config show --config /etc/flowfabric.toml -o json
@@ -27,7 +27,13 @@ A file has two sections, and the keys are the names of the flags:
   store = \"embedded:/var/lib/flowfabric\"
   listen = \"127.0.0.1:7433\"
   [client]
-  url = \"http://127.0.0.1:7433\"")]
+  url = \"http://127.0.0.1:7433\"
+
+More servers have profiles; `--profile staging` or FF_PROFILE=staging chooses one in the place of [client] and of FF_URL,
+FF_TOKEN and FF_CA_CERT:
+  [profiles.staging]
+  url = \"https://ff.staging.example.com\"
+  token = \"@/home/ann/.config/ff/staging.token\"")]
     Show(OutputArgs),
 }
 
@@ -50,8 +56,11 @@ impl ConfigCommand {
             return Ok(ExitCode::SUCCESS);
         }
         match settings.path() {
-            Some(path) => eprintln!("read {}", path.display()),
-            None => eprintln!("no file was read; flowfabric.toml in this directory, --config or FF_CONFIG would be"),
+            Some(path) => match settings.profile() {
+                Some(profile) => eprintln!("read {}, profile {profile}", path.display()),
+                None => eprintln!("read {}", path.display()),
+            },
+            None => eprintln!("no file of settings: there is no flowfabric.toml here, nor a --config or FF_CONFIG"),
         }
         for (name, section) in sections {
             say(&format!("[{name}]"))?;

@@ -106,7 +106,7 @@ fn describe(page: &mut String, command: &Command, above: &str, depth: usize) {
 
 /// A table of arguments.
 fn arguments(page: &mut String, arguments: &[&Arg]) {
-    page.push_str("| argument | | variable | unless said |\n| --- | --- | --- | --- |\n");
+    page.push_str("| argument | | variable | default |\n| --- | --- | --- | --- |\n");
     for arg in arguments {
         let values: Vec<String> = arg.get_value_names().into_iter().flatten().map(ToString::to_string).collect();
         let takes = arg.get_action().takes_values();

@@ -20,13 +20,13 @@ use crate::telemetry::{LogFormat, TelemetryArgs, announce};
 /// Serves the HTTP API.
 #[derive(Args)]
 pub struct ServerCommand {
-    /// The store: embedded:DIR, valkey://HOST:PORT or valkey-cluster://H1:P1,H2:P2; the state directory unless said.
+    /// The store: embedded:DIR, valkey://HOST:PORT or valkey-cluster://H1:P1,H2:P2 (default: embedded, in the state directory).
     #[arg(long, env = "FF_STORE")]
     store: Option<StoreAddress>,
     /// Where to listen.
     #[arg(long, env = "FF_LISTEN", default_value = "127.0.0.1:7433", value_parser = listen_address, value_name = "ADDRESS:PORT")]
     listen: SocketAddr,
-    /// What an answer promises; embedded: fsync unless said, Valkey: what its append-only file gives.
+    /// What a response guarantees (default: fsync on the embedded store, and what its append-only file gives on Valkey).
     #[arg(long, env = "FF_DURABILITY", value_enum)]
     durability: Option<Durability>,
     /// Everyone who reaches the port may do everything; only on a loopback address.
@@ -47,7 +47,7 @@ pub struct ServerCommand {
     /// An origin whose pages may ask this server from a browser, such as https://app.example.com; may be repeated.
     #[arg(long = "cors-origin", env = "FF_CORS_ORIGINS", value_name = "ORIGIN", value_delimiter = ',')]
     cors_origins: Vec<Origin>,
-    /// The file with the keys that sign waitpoint tokens; `keys` in the data directory unless said (or FF_KEYS_FILE, or
+    /// The file with the keys that sign waitpoint tokens; by default `keys` in the data directory (or FF_KEYS_FILE, or
     /// the keys themselves in FF_KEYS).
     #[arg(long, value_name = "FILE")]
     keys: Option<PathBuf>,

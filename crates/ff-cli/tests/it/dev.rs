@@ -33,6 +33,9 @@ fn dev_shows_work_and_a_second_start_continues() {
         assert!(first.contains(text), "{text} in {first}");
     }
     assert!(!first.contains("continuing:"), "{first}");
+    let wide: Vec<&str> =
+        first.lines().filter(|line| line.chars().count() > 80 && !line.starts_with("state in ")).collect();
+    assert_eq!(wide, [] as [&str; 0], "it fits a terminal of 80 columns");
     let second = out(&ff(&["dev", "--seconds", "2", "--listen", "127.0.0.1:0"], state.path()));
     let line = second.lines().find(|line| line.starts_with("continuing: ")).unwrap_or_else(|| panic!("{second}"));
     let ended: u64 =

@@ -15,6 +15,7 @@ mod moving;
 mod moving_disturbed;
 mod moving_under_load;
 mod operating;
+mod people;
 mod restarted;
 mod shell;
 mod telemetry;

@@ -30,7 +30,7 @@ fn explain_says_what_is_missing_and_what_would_help() {
     let server = Server::start();
     let id = submitted(&server, &["--lane", "mail", "--requires", "gpu"]);
     let said = out(&server.ff(&["explain", &id]));
-    assert!(said.starts_with(&format!("{id}  waiting: it does not run\n├─ ")), "{said}");
+    assert!(said.starts_with(&format!("{id}  waiting: it cannot run yet\n├─ ")), "{said}");
     for line in [
         "├─ no_worker  lane mail\n│  └─ → start a worker",
         "requires gpu  no live worker has them all",
