@@ -162,10 +162,8 @@ pub fn item<T: DeserializeOwned>(line: &[u8]) -> anyhow::Result<T> {
     struct Instead {
         error: ff_api::problem::Facts,
     }
-    serde_json::from_slice(line).or_else(|unreadable| match serde_json::from_slice::<Instead>(line) {
-        Ok(Instead { error }) => Err(Refused::new(error).into()),
-        Err(_) => {
-            Err(anyhow::Error::new(unreadable).context("the server's answer has a line this version does not know"))
-        }
+    serde_json::from_slice(line).map_err(|unreadable| match serde_json::from_slice::<Instead>(line) {
+        Ok(Instead { error }) => Refused::new(error).into(),
+        Err(_) => anyhow::Error::new(unreadable).context("the server's answer has a line this version does not know"),
     })
 }

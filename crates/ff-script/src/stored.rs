@@ -561,8 +561,8 @@ impl Event {
 
 #[cfg(any(test, feature = "samples"))]
 mod samples {
-    use super::{Summary, Task};
-    use crate::generated::{ExecutionRecord, LifecyclePhase};
+    use super::{Summary, Task, write_failure};
+    use crate::generated::{ExecutionRecord, Failure, LifecyclePhase, Outcome};
     use crate::sample::{Rng, Sample};
 
     impl Sample for Task {

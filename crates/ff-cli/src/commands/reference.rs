@@ -9,7 +9,7 @@ use crate::commands::exit_codes::EXIT_CODES;
 use crate::output::print;
 
 /// Flags that stand in the page once, not with each command.
-const EVERYWHERE: [&str; 5] = ["url", "token", "ca_cert", "output", "config"];
+const EVERYWHERE: [&str; 6] = ["url", "token", "ca_cert", "output", "config", "profile"];
 
 /// Prints the page.
 pub fn run(command: Command) -> anyhow::Result<ExitCode> {
@@ -31,7 +31,7 @@ pub fn page(mut command: Command) -> String {
     }
     let all: Vec<&Arg> = shared(&command);
     page.push_str("\n## Flags of every client command\n\n");
-    page.push_str("Commands that ask a server or a store take flags before `FF_*` variables before `flowfabric.toml`; `ff config show` prints what is in force.\n\n");
+    page.push_str("Flags override `FF_*` variables, and these override the file `flowfabric.toml`; `ff config show` prints what is in force. A duration has units: `500ms`, `30s`, `5m`, `1h30m`, `7d`. A time is `2026-11-20T09:00` in this machine's time zone, `2026-11-20T08:00Z`, or milliseconds since 1970.\n\n");
     arguments(&mut page, &all);
     let _ = writeln!(page, "\n## Exit codes\n\n```text\n{}```", EXIT_CODES.trim_start_matches("Exit codes:\n"));
     for verb in shown(&command) {

@@ -1890,6 +1890,8 @@ class ExecutionSummary(TypedDict):
     """When it ended."""
     execution_id: str
     """The execution."""
+    failure: NotRequired[Optional[Failure]]
+    """Why it failed."""
     flow_id: NotRequired[Optional[str]]
     """The flow, if it is a member."""
     key: NotRequired[Optional[str]]
