@@ -1,7 +1,7 @@
 //! Tables for people: columns as wide as what they hold, cut to the terminal's width.
 
 use comfy_table::presets::NOTHING;
-use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, Row, Table as Drawn};
+use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, Row, Table as Drawn, Width};
 use ff_script::generated::{MemberState, PublicState};
 
 use crate::{states, terminal};
@@ -23,6 +23,8 @@ pub struct Table {
 
 /// Between two columns.
 const GAP: u16 = 2;
+/// What is left of a long text before other columns go.
+const LEFT_OF_TEXT: usize = 20;
 
 /// What stands in a cell.
 pub enum Field {
@@ -41,7 +43,9 @@ impl Table {
     pub fn new<const N: usize>(headings: [&'static str; N]) -> Self {
         let mut drawn = Drawn::new();
         drawn.load_style(NOTHING).set_truncation_indicator(CUT);
-        drawn.set_header(Row::from(headings));
+        let mut heading = Row::from(headings);
+        heading.max_height(1);
+        drawn.set_header(heading);
         if terminal::is_coloured() {
             drawn.enforce_styling();
         } else {
@@ -74,27 +78,43 @@ impl Table {
         self.drawn.add_row(row);
     }
 
+    /// The columns that go because there is too little room. Text that is long can be cut, and takes part with what is left of it.
+    fn hidden(&self) -> Vec<usize> {
+        let mut hidden: Vec<usize> = Vec::new();
+        let Some(room) = self.width else { return hidden };
+        let widths = self.drawn.column_max_content_widths();
+        let wide = |at: usize| match self.whole.contains(&at) {
+            true => usize::from(widths[at]),
+            false => usize::from(widths[at]).min(LEFT_OF_TEXT.max(self.headings[at].chars().count())),
+        };
+        for spare in self.spare {
+            let shown = (0..widths.len()).filter(|at| !hidden.contains(at));
+            let all: usize = shown.map(|at| wide(at) + usize::from(GAP)).sum();
+            if all > room + usize::from(GAP) {
+                hidden.extend(self.headings.iter().position(|heading| heading == spare));
+            }
+        }
+        hidden
+    }
+
     /// The lines of the table.
     pub fn lines(&mut self) -> Vec<String> {
-        let mut hidden: Vec<usize> = Vec::new();
+        let hidden = self.hidden();
         if let Some(width) = self.width {
             self.drawn.set_content_arrangement(ContentArrangement::Dynamic);
             self.drawn.set_width(u16::try_from(width).unwrap_or(u16::MAX));
-            let widths = self.drawn.column_max_content_widths();
-            for spare in self.spare {
-                let shown = widths.iter().enumerate().filter(|(at, _)| !hidden.contains(at));
-                if shown.map(|(_, wide)| usize::from(wide + GAP)).sum::<usize>() > width {
-                    hidden.extend(self.headings.iter().position(|heading| heading == spare));
-                }
-            }
         }
+        let last = (0..self.headings.len()).rev().find(|at| !hidden.contains(at));
         for (at, column) in self.drawn.column_iter_mut().enumerate() {
-            column.set_padding((0, GAP));
-            if hidden.contains(&at) {
-                column.set_constraint(ColumnConstraint::Hidden);
+            column.set_padding((0, if Some(at) == last { 0 } else { GAP }));
+            let heading = u16::try_from(self.headings[at].chars().count()).unwrap_or(u16::MAX);
+            column.set_constraint(if hidden.contains(&at) {
+                ColumnConstraint::Hidden
             } else if self.whole.contains(&at) {
-                column.set_constraint(ColumnConstraint::ContentWidth);
-            }
+                ColumnConstraint::ContentWidth
+            } else {
+                ColumnConstraint::LowerBoundary(Width::Fixed(heading + GAP))
+            });
         }
         self.drawn.lines().map(|line| line.trim_end().to_owned()).collect()
     }
@@ -161,5 +181,19 @@ mod tests {
         let mut table = Table::new(["NAME", "STATE", "AGE"]).sparing(&["AGE", "STATE"]).within(Some(20));
         table.row([text("a-name-of-17-chars"), text("active"), number("3s")]);
         assert_eq!(table.lines(), ["NAME", "a-name-of-17-chars"]);
+    }
+
+    #[test]
+    fn a_heading_is_never_broken_and_no_room_is_wasted() {
+        let mut table = Table::new(["ID", "STATE", "KIND"]).within(Some(51));
+        table.row([id("0192f3a0-1111-7abc-8def-00112233aabb"), state(PublicState::Active), text("send")]);
+        let lines = table.lines();
+        assert_eq!(lines.len(), 2, "{lines:?}");
+        assert!(lines[0].ends_with("STATE   KIND") && lines[1].ends_with("active  send"), "{lines:?}");
+        let mut table = Table::new(["BUDGET", "DIMENSION", "USED"]).within(Some(30));
+        table.row([text("a name that is far too long"), text("tokens"), number(1_234_567)]);
+        let lines = table.lines();
+        assert_eq!(lines.len(), 2, "{lines:?}");
+        assert!(lines[0].contains("DIMENSION") && lines[1].ends_with("1234567"), "{lines:?}");
     }
 }

@@ -24,8 +24,8 @@ pub struct TelemetryArgs {
     /// How log lines are written.
     #[arg(long, env = "FF_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
     log_format: LogFormat,
-    /// The OTLP collector that gets traces over HTTP, e.g. http://127.0.0.1:4318; what OTEL_EXPORTER_OTLP_ENDPOINT says unless
-    /// said.
+    /// The OTLP collector that gets traces over HTTP, e.g. http://127.0.0.1:4318 (default:
+    /// OTEL_EXPORTER_OTLP_ENDPOINT).
     #[arg(long, env = "FF_OTLP_ENDPOINT", value_name = "URL")]
     otlp_endpoint: Option<String>,
 }

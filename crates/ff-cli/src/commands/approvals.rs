@@ -52,7 +52,8 @@ impl Approvals {
 }
 
 fn table(items: &[Waitpoint]) -> Vec<String> {
-    let mut table = Table::new(["WAITPOINT", "KEY", "EXECUTION", "KIND", "AGE", "LEFT", "APPROVERS", "PROGRESS"]);
+    let mut table = Table::new(["WAITPOINT", "KEY", "EXECUTION", "KIND", "AGE", "LEFT", "APPROVERS", "PROGRESS"])
+        .sparing(&["KIND", "AGE", "EXECUTION", "KEY"]);
     let now = now_ms();
     for item in items {
         let named = |one: &ApproverState| {

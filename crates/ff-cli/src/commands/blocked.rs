@@ -37,7 +37,7 @@ pub fn lines(page: &BlockedPage) -> Vec<String> {
     if page.items.is_empty() {
         return lines;
     }
-    let mut table = Table::new(["ID", "LANE", "KIND", "SINCE (UTC)"]);
+    let mut table = Table::new(["ID", "LANE", "KIND", "SINCE (UTC)"]).sparing(&["LANE"]);
     for BlockedExecution { execution_id, lane, kind, blocked_since, .. } in &page.items {
         table.row([id(execution_id), text(lane), text(kind), number(blocked_since.map(moment).unwrap_or_default())]);
     }

@@ -586,7 +586,8 @@ fn reset(budget: &Budget) -> String {
 
 /// A row for each dimension, and then what holds for all of them.
 fn lines(budgets: &[Budget]) -> Vec<String> {
-    let mut table = Table::new(["BUDGET", "SCOPE", "DIMENSION", "USED", "HELD", "HARD", "SOFT", "LEFT"]);
+    let mut table = Table::new(["BUDGET", "SCOPE", "DIMENSION", "USED", "HELD", "HARD", "SOFT", "LEFT"])
+        .sparing(&["SCOPE", "SOFT", "HELD"]);
     let mut facts = Vec::new();
     for budget in budgets {
         for (name, d) in &budget.dimensions {

@@ -17,7 +17,7 @@ use crate::table::{Table, id, number, state, text};
 use crate::times::{length, moment, now_ms};
 use crate::view::{View, WatchArgs, types};
 
-/// Lists executions, newest first.
+/// Lists executions, newest first. AGE is the time from the submission to the end, or until now.
 #[derive(Args)]
 #[command(after_help = "Example:
   ff list --lane mail --state failed,expired --since 1h
@@ -89,7 +89,7 @@ impl List {
 }
 
 /// What goes first on a narrow terminal.
-const SPARE: &[&str] = &["ATTEMPT", "WORKER", "LANE", "AGE", "FAILURE"];
+const SPARE: &[&str] = &["CREATED (UTC)", "ATTEMPT", "WORKER", "LANE", "FAILURE", "AGE"];
 
 fn table(items: &[ExecutionSummary], now: i64) -> Vec<String> {
     let mut table = Table::new(["ID", "STATE", "KIND", "LANE", "CREATED (UTC)", "AGE", "ATTEMPT", "WORKER", "FAILURE"])

@@ -339,7 +339,11 @@ fn or_dash(part: Option<String>) -> String {
 }
 
 fn lines(quotas: &[Quota]) -> Vec<String> {
-    let mut table = Table::new(["QUOTA", "NAMESPACE", "RATE", "CONCURRENCY", "WEIGHT", "KEYS"]);
+    let mut table = Table::new(["QUOTA", "NAMESPACE", "RATE", "CONCURRENCY", "WEIGHT", "KEYS"]).sparing(&[
+        "NAMESPACE",
+        "KEYS",
+        "WEIGHT",
+    ]);
     for quota in quotas {
         let rate = quota.rate.map(|rate| format!("{} {}", windowed(rate.limit, rate.window_ms), rate.mode));
         table.row([

@@ -11,6 +11,7 @@ use ff_script::generated::Role;
 use crate::client::{Answered, Api, ServerArgs};
 use crate::ids::id;
 use crate::output::{Output, OutputArgs, say, say_raw};
+use crate::table::{self, Table, text};
 use crate::times::{moment, time};
 use crate::values::words;
 
@@ -119,24 +120,27 @@ impl ListTokens {
         match self.output.output {
             Output::Json => say_raw(&bytes)?,
             Output::Ids => value.items.iter().try_for_each(|token| say(&token.token_id.to_string()))?,
-            Output::Table => value.items.iter().try_for_each(|token| say(&line(token)))?,
+            Output::Table => table(&value.items).iter().try_for_each(|line| say(line))?,
         }
         Ok(ExitCode::SUCCESS)
     }
 }
 
-fn line(token: &AccessToken) -> String {
+fn table(tokens: &[AccessToken]) -> Vec<String> {
     let all = |names: &Option<Vec<String>>| names.as_ref().map_or("all".to_owned(), |names| names.join(","));
-    let roles: Vec<&str> = token.roles.iter().map(|role| role.as_str()).collect();
-    format!(
-        "{}  {:<16} {:<24} namespaces {}  lanes {}  ends {}",
-        token.token_id,
-        token.name,
-        roles.join(","),
-        all(&token.namespaces),
-        all(&token.lanes),
-        token.expires_at.map_or("never".to_owned(), moment),
-    )
+    let mut table = Table::new(["ID", "NAME", "ROLES", "NAMESPACES", "LANES", "ENDS (UTC)"]).sparing(&["LANES"]);
+    for token in tokens {
+        let roles: Vec<&str> = token.roles.iter().map(|role| role.as_str()).collect();
+        table.row([
+            table::id(token.token_id),
+            text(&token.name),
+            text(roles.join(",")),
+            text(all(&token.namespaces)),
+            text(all(&token.lanes)),
+            text(token.expires_at.map_or("never".to_owned(), moment)),
+        ]);
+    }
+    table.lines()
 }
 
 #[derive(Args)]

@@ -11,20 +11,24 @@ fn who_waits_or_watches_goes_on_when_the_server_is_back() {
     let waiting = server.going(&["result", &ended, &open, "--wait"]);
     let watching = server.going(&["list", "--watch", "--state", "cancelled", "-o", "ids"]);
     let top = server.going(&["top", "--every-ms", "200"]);
+    let following = server.going(&["events", "--follow", "--after", "start", "--types", "execution.cancelled"]);
     waiting.complains(&format!("{ended} ended cancelled"));
     watching.says(&ended);
+    following.says(&ended);
     top.says("per second");
 
     let url = server.url.clone();
     let (directory, store) = server.stop();
-    for command in [&waiting, &watching, &top] {
+    for command in [&waiting, &watching, &following, &top] {
         command.complains("the server is away");
     }
     let server = Server::instead_of(&url, directory, store);
     out(&server.ff(&["cancel", &open]));
     waiting.complains(&format!("{open} ended cancelled"));
     watching.says(&open);
+    following.says(&open);
     top.says("per second");
+    assert_eq!(following.end("-INT"), Some(0));
     assert_eq!(waiting.ended(), Some(1), "its outcome is not success");
     assert_eq!(watching.end("-INT"), Some(0));
     assert_eq!(top.end("-INT"), Some(0));

@@ -52,7 +52,7 @@ impl List {
 }
 
 fn table(flows: &[Flow]) -> Vec<String> {
-    let mut table = Table::new(["ID", "STATE", "KIND", "CREATED (UTC)", "MEMBERS"]);
+    let mut table = Table::new(["ID", "STATE", "KIND", "CREATED (UTC)", "MEMBERS"]).sparing(&["CREATED (UTC)"]);
     for flow in flows {
         let (state, members) = (flow.state.as_str(), counts(flow));
         table.row([id(flow.flow_id), text(state), text(&flow.kind), number(moment(flow.created_at)), text(members)]);
