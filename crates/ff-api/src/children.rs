@@ -4,9 +4,11 @@ use ff_core::types::ExecutionId;
 use serde::{Deserialize, Serialize};
 
 use crate::access::WORK;
-use crate::operation::{BATCH_BODY, FENCE, fenced, operations};
+use crate::operation::{BATCH_BODY, fenced, operations};
 use crate::parts::Id;
 use crate::tasks::{Fence, SpawnBody};
+#[cfg(feature = "openapi")]
+use crate::vocabulary;
 
 pub use crate::executions::Child;
 
@@ -38,6 +40,10 @@ pub struct WaitChildrenBody {
     /// Lets go of the lease even when all children have ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub aside: Option<bool>,
+    /// Makes it a step: once it is done, a later call with this name answers the same outcomes and keeps the lease.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<vocabulary::StepName>))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<String>,
     /// The same id waits once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
@@ -101,7 +107,7 @@ operations! {
     returns Spawned: (status = 200, body = Spawned);
     fails fenced![
         "flow_full", "idempotency_conflict", "lane_disabled", "lane_full", "capability_invalid", "budget_not_found",
-        "quota_not_found",
+        "quota_not_found", "step_changed", "steps_full",
     ];
 
     /// Sets the attempt aside until its children have ended; when they have already, the lease stays.
@@ -109,5 +115,5 @@ operations! {
     at (Id);
     takes WaitChildrenBody;
     returns WaitedForChildren: (status = 200, body = WaitedForChildren);
-    fails FENCE;
+    fails fenced!["step_changed", "steps_full"];
 }

@@ -14,6 +14,7 @@ use crate::children::Child;
 use crate::operation::operations;
 use crate::parts::Instance;
 use crate::payload::{Encoding, Payload};
+use crate::steps::TaskStep;
 #[cfg(feature = "openapi")]
 use crate::vocabulary;
 use crate::waitpoints::Signal;
@@ -85,6 +86,12 @@ pub struct Task {
     /// Its name in its flow, or for its parent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
+    /// What earlier runs of the handler recorded, in the order in which it was recorded first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<TaskStep>,
+    /// More is recorded than fits here: a step that is not among `steps` is asked for by its name before it runs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub steps_more: bool,
 }
 
 impl From<generated::Task> for Task {
@@ -117,6 +124,8 @@ impl From<generated::Task> for Task {
             flow_id: task.flow_id,
             parent_id: task.parent_id,
             key: task.key,
+            steps: task.steps.into_iter().map(TaskStep::from).collect(),
+            steps_more: task.steps_more,
         }
     }
 }
@@ -172,6 +181,9 @@ pub struct Resume {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<vocabulary::StepName>))]
     pub step: Option<String>,
+    /// The operator who ended a step's wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub actor: Option<String>,
 }
 
 impl From<generated::Resume> for Resume {
@@ -188,6 +200,7 @@ impl From<generated::Resume> for Resume {
             children: resume.children.map(|all| all.into_iter().map(Child::from).collect()),
             more_children: resume.more_children.filter(|more| *more),
             step: resume.step,
+            actor: resume.actor,
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::access::{FOLLOW, PUT_IN, STEER};
 use crate::operation::{Nothing, PAYLOAD_BODY, operations};
 use crate::page::{Listed, PageQuery};
 use crate::parts::{Id, Number};
+use crate::steps::ReplayBody;
 use crate::submission::submission;
 #[cfg(feature = "openapi")]
 use crate::{
@@ -151,12 +152,12 @@ operations! {
     returns ExecutionDone: (status = 200, body = ExecutionDone);
     fails &["execution_not_found"];
 
-    /// Runs an ended execution again with a new attempt.
+    /// Runs an ended execution again with a new attempt. It keeps its steps, or with `from` those before that place.
     ReplayExecution execution_replay: post "/v1/executions/{id}/replay", STEER;
     at (Id);
-    takes ReasonBody;
+    takes ReplayBody;
     returns ExecutionDone: (status = 200, body = ExecutionDone);
-    fails &["execution_not_found", "execution_not_terminal", "max_replays", "flow_terminal"];
+    fails &["execution_not_found", "execution_not_terminal", "max_replays", "flow_terminal", "step_not_found"];
 
     /// Keeps an execution from starting until it is released.
     HoldExecution execution_hold: post "/v1/executions/{id}/hold", STEER;

@@ -31,6 +31,7 @@ pub mod quotas;
 pub mod reset;
 pub mod results;
 pub mod server;
+pub mod steps;
 pub mod streams;
 mod submission;
 pub mod suspensions;
@@ -69,6 +70,7 @@ pub fn operations() -> impl Iterator<Item = &'static operation::Declared> {
         quotas::OPERATIONS,
         results::OPERATIONS,
         server::OPERATIONS,
+        steps::OPERATIONS,
         streams::OPERATIONS,
         suspensions::OPERATIONS,
         tasks::OPERATIONS,

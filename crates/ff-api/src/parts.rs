@@ -78,6 +78,8 @@ parts! {
     Instance: "name" is String as vocabulary::Instance, named;
     /// The name of the key.
     Key: "key" is String as String, |text| Ok(text.to_owned());
+    /// The step.
+    StepName: "step" is String as vocabulary::StepName, |text| crate::steps::check_name("name", text).map(|()| text.to_owned());
     /// The id of the token.
     Token: "token" is Uuid as vocabulary::AnyId, |text| uuid("token_id", text);
 }

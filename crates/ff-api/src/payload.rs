@@ -105,6 +105,13 @@ impl Payload {
         Ok(Some(Self { bytes, encoding: encoding.unwrap_or(Encoding::Json) }))
     }
 
+    /// Stored bytes as the two fields of an answer; neither when nothing is stored.
+    #[must_use]
+    pub fn shown(bytes: Option<Vec<u8>>, encoding: Option<&str>) -> (Option<Box<RawValue>>, Option<Encoding>) {
+        let encoding = encoding.unwrap_or(Encoding::Json.as_str());
+        bytes.map(|bytes| Self::stored(bytes, encoding).written()).unzip()
+    }
+
     /// The two fields of a request, where JSON other than null needs no encoding beside it.
     #[must_use]
     pub fn sent(&self) -> (Box<RawValue>, Option<Encoding>) {

@@ -8,6 +8,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::access::{STEER, WORK};
+use crate::claims::Resume;
 use crate::condition::{in_words, tree};
 use crate::operation::{fenced, operations};
 use crate::parts::Id;
@@ -178,10 +179,15 @@ pub struct SuspendBody {
     /// How `continuation` carries its bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub continuation_encoding: Option<Encoding>,
-    /// Names the wait: the claim that continues the attempt carries it in `resume`.
+    /// Makes the wait a step: it outlives the attempt, and once it is over a later call with this name keeps the lease and
+    /// answers what the wait came to.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<vocabulary::StepName>))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<String>,
+    /// Only names the wait: the claim that continues the attempt carries the name as `resume.step`.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<vocabulary::StepName>))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait: Option<String>,
     /// The same id suspends once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
@@ -217,6 +223,13 @@ pub enum SuspendAnswer {
         /// The signals that came, in order of arrival.
         signals: Vec<Signal>,
     },
+    /// The wait of this step was over before: the worker keeps the lease.
+    Done {
+        /// The task's execution.
+        execution_id: ExecutionId,
+        /// What the wait came to.
+        resume: Box<Resume>,
+    },
 }
 
 /// The fields of both answers. An enum with a tag cannot be read directly: serde would lose the text of payloads.
@@ -224,12 +237,13 @@ pub enum SuspendAnswer {
 struct SuspendFields {
     outcome: SuspendOutcome,
     execution_id: ExecutionId,
-    suspension_id: SuspensionId,
+    suspension_id: Option<SuspensionId>,
     #[serde(default)]
     waitpoints: Vec<OpenedWaitpoint>,
     timeout_at: Option<i64>,
     replayed: Option<bool>,
     signals: Option<Vec<Signal>>,
+    resume: Option<Box<Resume>>,
 }
 
 #[derive(Deserialize)]
@@ -237,20 +251,23 @@ struct SuspendFields {
 enum SuspendOutcome {
     Suspended,
     AlreadySatisfied,
+    Done,
 }
 
 impl TryFrom<SuspendFields> for SuspendAnswer {
     type Error = &'static str;
 
     fn try_from(fields: SuspendFields) -> Result<Self, Self::Error> {
-        let SuspendFields { outcome, execution_id, suspension_id, waitpoints, timeout_at, replayed, signals } = fields;
+        let SuspendFields { outcome, execution_id, suspension_id, waitpoints, timeout_at, replayed, .. } = fields;
+        let suspension_id = suspension_id.ok_or("missing field `suspension_id`");
         Ok(match outcome {
+            SuspendOutcome::Done => Self::Done { execution_id, resume: fields.resume.ok_or("missing field `resume`")? },
             SuspendOutcome::Suspended => {
-                let replayed = replayed.ok_or("missing field `replayed`")?;
+                let (suspension_id, replayed) = (suspension_id?, replayed.ok_or("missing field `replayed`")?);
                 Self::Suspended { execution_id, suspension_id, waitpoints, timeout_at, replayed }
             }
             SuspendOutcome::AlreadySatisfied => {
-                let signals = signals.ok_or("missing field `signals`")?;
+                let (suspension_id, signals) = (suspension_id?, fields.signals.ok_or("missing field `signals`")?);
                 Self::AlreadySatisfied { execution_id, suspension_id, waitpoints: [], signals }
             }
         })
@@ -311,7 +328,7 @@ operations! {
     at (Id);
     takes SuspendBody;
     returns SuspendAnswer: (status = 200, body = SuspendAnswer);
-    fails fenced!["waitpoint_not_found", "keys_unavailable"];
+    fails fenced!["waitpoint_not_found", "keys_unavailable", "step_changed", "steps_full"];
 
     /// The attempt goes on without the signals it waited for.
     ResumeExecution execution_resume: post "/v1/executions/{id}/resume", STEER;

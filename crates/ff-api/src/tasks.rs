@@ -218,6 +218,10 @@ pub struct SpawnBody {
     /// The children.
     #[cfg_attr(feature = "openapi", schema(min_items = 1, max_items = 1_000))]
     pub children: Vec<ChildBody>,
+    /// Makes it a step: once it is done, a later call with this name answers the same children.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<vocabulary::StepName>))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<String>,
     /// The same id with the same children spawns them once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,

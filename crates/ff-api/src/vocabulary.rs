@@ -58,6 +58,8 @@ texts! {
     TraceParent: 1..=256;
     /// A step of a handler, by which a later run finds it again.
     StepName: 1..=256 as "^[^\\x00-\\x1f\\x7f]+$";
+    /// What a worker makes of a step's input, to find out whether it changed.
+    StepDigest: 1..=128 as "^[A-Za-z0-9+/=_-]+$";
     /// A URL.
     Url: 1..=2048;
     /// A dimension of a budget.

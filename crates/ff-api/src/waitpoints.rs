@@ -97,6 +97,9 @@ pub struct OpenedWaitpoint {
     pub expires_at: Option<i64>,
     /// Its tokens; none when it was opened earlier.
     pub tokens: Vec<IssuedToken>,
+    /// The wait of its step is over: nothing was opened.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub done: bool,
 }
 
 /// A token and its approver.
@@ -218,6 +221,13 @@ pub struct CreateWaitpointBody {
     #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 1_000_000))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uses: Option<u32>,
+    /// The step whose wait it belongs to: it outlives the attempt. One that is open already is answered without tokens.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<vocabulary::StepName>))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<String>,
+    /// The step's open waitpoint: it gets new tokens, and those it had stop working.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waitpoint_id: Option<WaitpointId>,
     /// The same id opens the same waitpoint once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
@@ -390,7 +400,7 @@ operations! {
     at (Id);
     takes CreateWaitpointBody;
     returns OpenedWaitpoint: (status = 200, body = OpenedWaitpoint);
-    fails fenced!["keys_unavailable"];
+    fails fenced!["keys_unavailable", "step_changed", "steps_full"];
 
     /// The worker gives up a pending waitpoint.
     CloseWaitpoint waitpoint_close: post "/v1/tasks/{id}/waitpoints/{waitpoint}/close", WORK;

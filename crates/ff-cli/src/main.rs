@@ -77,6 +77,10 @@ enum Command {
     Cancel(commands::cancel::Cancel),
     /// Runs ended executions again.
     Replay(commands::replay::Replay),
+    /// Submits executions that start with copies of another one's finished steps.
+    Fork(commands::fork::Fork),
+    /// Runs a command once per execution, inside a program of `ff worker exec`.
+    Step(commands::step::Step),
     /// Keeps executions from starting.
     Hold(commands::hold::Hold),
     /// Lets held executions start.
@@ -183,6 +187,8 @@ async fn main() -> ExitCode {
         Command::Result(result) => result.run().await,
         Command::Cancel(cancel) => cancel.run().await,
         Command::Replay(replay) => replay.run().await,
+        Command::Fork(fork) => fork.run().await,
+        Command::Step(step) => step.run().await,
         Command::Hold(hold) => hold.run().await,
         Command::Release(release) => release.run().await,
         Command::Flow(flow) => flow.run().await,

@@ -40,6 +40,11 @@ impl Refused {
         Self { problem: problem.into() }
     }
 
+    /// True when this is its code.
+    pub fn is(&self, code: &str) -> bool {
+        self.problem.code() == code
+    }
+
     /// True when the server is about to stop or waits for its store: asking again later may help.
     pub fn passes(&self) -> bool {
         matches!(self.problem.code(), "store_unavailable" | "closed")
@@ -112,6 +117,7 @@ fn next_step(code: &str) -> &'static str {
         "signal_not_allowed" => "; `ff approvals -o json` says which names it takes",
         "execution_not_suspended" => "; `ff show` says what it is doing",
         "attempt_not_found" => "; `ff show` lists its attempts",
+        "step_not_found" => "; `ff show ID --steps` lists those it has recorded",
         "access_not_found" => "; `ff token list` shows those there are",
         "forbidden" => "; use a token with that role or scope: `ff token create` makes one",
         "key_not_found" => "; `ff key list` shows those there are",

@@ -43,6 +43,6 @@ pub use principal::Principal;
 pub use service::{Handle, Service};
 pub use streams::{Appended, FrameRange, Merged, MergedCursor, StreamPage, Streams};
 pub use waitpoints::{
-    IssuedToken, NewSignal, NewSuspension, OpenedWaitpoint, SignalOutcome, Suspended, WaitpointSpec, Waitpoints,
-    WaitpointsError, invalid_token, keys_problem,
+    IssuedToken, NewSignal, NewSuspension, OpenedWaitpoint, SignalOutcome, StepWaitpoint, Suspended, WaitpointSpec,
+    Waitpoints, WaitpointsError, invalid_token, keys_problem,
 };

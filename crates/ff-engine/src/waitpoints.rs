@@ -15,7 +15,8 @@ use ff_keys::{Claims, InvalidToken, KeyId, Keys, digest, fresh_nonce};
 use ff_script::generated::{
     CloseWaitpoint, CloseWaitpointReply, ConditionNode, ConditionOp, CountOver, CreateWaitpoint, CreateWaitpointReply,
     DeliverSignal, DeliverSignalReply, Fence, NewWaitpoint, NoteKeys, NoteKeysReply, ReissueToken, ReissueTokenReply,
-    Signal, SignalEffect, SuspendExecution, SuspendExecutionReply, SuspensionReason, Task, TimeoutBehavior, Token,
+    Resume, Signal, SignalEffect, SuspendExecution, SuspendExecutionReply, SuspensionReason, Task, TimeoutBehavior,
+    Token,
 };
 use ff_script::{Bytes, Error, Route};
 use sha2::{Digest, Sha256};
@@ -124,6 +125,8 @@ pub struct NewSuspension {
     /// How the continuation is encoded, for those who show it.
     pub continuation_encoding: Option<String>,
     /// Names the wait: whoever continues the attempt finds it in the resume.
+    pub wait: Option<String>,
+    /// Makes the wait a step of this name: it outlives the attempt, and once it is over it is answered the same again.
     pub step: Option<String>,
     /// The same in every repetition of one call.
     pub request_id: Option<Uuid>,
@@ -150,6 +153,25 @@ pub enum Suspended {
         /// The signals.
         signals: Vec<Signal>,
     },
+    /// The wait of this step was over before: the lease is still held.
+    Done {
+        /// What it came to.
+        resume: Box<Resume>,
+    },
+}
+
+/// A waitpoint of a step's wait.
+#[derive(Clone, Debug)]
+pub enum StepWaitpoint {
+    /// It was opened now, or got new tokens.
+    Opened(OpenedWaitpoint),
+    /// An earlier run of the handler opened it, and was shown its tokens.
+    Open {
+        /// Its id.
+        waitpoint_id: WaitpointId,
+    },
+    /// The wait is over.
+    Done,
 }
 
 /// A signal to deliver.
@@ -239,8 +261,8 @@ impl Waitpoints {
             condition,
             continuation: new.continuation.map(Bytes),
             continuation_encoding: new.continuation_encoding,
-            step: None,
-            wait: new.step,
+            step: new.step.clone(),
+            wait: new.wait,
             execution_id: id,
             fence: new.fence,
             otherwise: Some(otherwise.to_store.clone()),
@@ -273,6 +295,7 @@ impl Waitpoints {
                         key: waitpoint.key,
                         expires_at: waitpoint.expires_at,
                         tokens,
+                        done: false,
                     });
                 }
                 Ok(Suspended::Waiting { suspension_id, waitpoints: opened, timeout_at, replayed })
@@ -282,7 +305,11 @@ impl Waitpoints {
                 Ok(Suspended::AlreadySatisfied { suspension_id, signals })
             }
             SuspendExecutionReply::Done { resume } => {
-                Ok(Suspended::AlreadySatisfied { suspension_id: resume.suspension_id, signals: resume.signals })
+                let whole = match &new.step {
+                    Some(step) if resume.more => self.operations.step(id, step).await?.resume,
+                    _ => None,
+                };
+                Ok(Suspended::Done { resume: Box::new(whole.unwrap_or(resume)) })
             }
         }
     }
@@ -297,18 +324,50 @@ impl Waitpoints {
         spec: &WaitpointSpec,
         request_id: Option<Uuid>,
     ) -> Result<OpenedWaitpoint, WaitpointsError> {
+        match self.create_for(id, fence, namespace, spec, request_id, None, None).await? {
+            StepWaitpoint::Opened(opened) => Ok(opened),
+            StepWaitpoint::Open { .. } | StepWaitpoint::Done => {
+                let detail = "a waitpoint without a step was answered as one of a step".to_owned();
+                Err(Error::Decode { function: "ff_create_waitpoint", detail }.into())
+            }
+        }
+    }
+
+    /// Opens a waitpoint for the wait of a step, which outlives the attempt. One that is open already is answered without
+    /// tokens; asked for by its id (`anew`) it gets new ones, and the old ones die.
+    #[expect(clippy::too_many_arguments, reason = "each is a field of the one request")]
+    pub async fn create_for(
+        &self,
+        id: ExecutionId,
+        fence: Fence,
+        namespace: Option<&str>,
+        spec: &WaitpointSpec,
+        request_id: Option<Uuid>,
+        step: Option<&str>,
+        anew: Option<WaitpointId>,
+    ) -> Result<StepWaitpoint, WaitpointsError> {
         let signer = self.signer(id, namespace).await?;
         let asked = request_id.unwrap_or_else(Uuid::now_v7);
-        let waitpoint_id = WaitpointId::from_uuid(derived(id, fence.lease_epoch, "pending", asked, &spec.key));
-        let made = signer.open(spec, waitpoint_id)?;
-        let call = CreateWaitpoint::new(id, fence, made.to_store);
+        let named = |what: &str| derived(id, fence.lease_epoch, what, asked, &spec.key);
+        let waitpoint_id = anew.unwrap_or_else(|| WaitpointId::from_uuid(named("pending")));
+        let salt = anew.map(|_| named("anew"));
+        let made = signer.open_salted(spec, waitpoint_id, salt.as_ref().map_or(&[], |salt| salt.as_bytes()))?;
+        let call = CreateWaitpoint { step: step.map(str::to_owned), ..CreateWaitpoint::new(id, fence, made.to_store) };
         let client = self.operations.client();
-        let (waitpoint_id, expires_at, tokens) = match client.call(client.route_of(&id), &call).await? {
-            CreateWaitpointReply::Created { expires_at, .. } => (waitpoint_id, expires_at, made.tokens),
-            CreateWaitpointReply::Open { waitpoint_id, expires_at } => (waitpoint_id, expires_at, Vec::new()),
-            CreateWaitpointReply::Done => (waitpoint_id, None, Vec::new()),
-        };
-        Ok(OpenedWaitpoint { waitpoint_id, key: spec.key.clone(), expires_at, tokens })
+        Ok(match client.call(client.route_of(&id), &call).await? {
+            CreateWaitpointReply::Created { expires_at, .. } => {
+                let key = spec.key.clone();
+                StepWaitpoint::Opened(OpenedWaitpoint {
+                    waitpoint_id,
+                    key,
+                    expires_at,
+                    tokens: made.tokens,
+                    done: false,
+                })
+            }
+            CreateWaitpointReply::Open { waitpoint_id, .. } => StepWaitpoint::Open { waitpoint_id },
+            CreateWaitpointReply::Done => StepWaitpoint::Done,
+        })
     }
 
     /// The worker gives up a pending waitpoint.
@@ -484,8 +543,19 @@ struct Made<'a> {
 impl Signer<'_> {
     /// The claims of a token, the same each time: a repeated call mints the same token.
     fn claims(&self, waitpoint_id: WaitpointId, approver: Option<&str>, uses: Option<u32>) -> Claims {
+        self.salted_claims(waitpoint_id, approver, uses, &[])
+    }
+
+    fn salted_claims(
+        &self,
+        waitpoint_id: WaitpointId,
+        approver: Option<&str>,
+        uses: Option<u32>,
+        salt: &[u8],
+    ) -> Claims {
         let mut hash = Sha256::new();
         hash.update(waitpoint_id.as_uuid().as_bytes());
+        hash.update(salt);
         hash.update(approver.unwrap_or_default());
         let mut nonce = [0; 16];
         nonce.copy_from_slice(&hash.finalize()[..16]);
@@ -502,13 +572,23 @@ impl Signer<'_> {
     }
 
     fn open<'a>(&self, spec: &'a WaitpointSpec, waitpoint_id: WaitpointId) -> Result<Made<'a>, ff_keys::Error> {
+        self.open_salted(spec, waitpoint_id, &[])
+    }
+
+    /// Another salt makes other tokens for the same waitpoint.
+    fn open_salted<'a>(
+        &self,
+        spec: &'a WaitpointSpec,
+        waitpoint_id: WaitpointId,
+        salt: &[u8],
+    ) -> Result<Made<'a>, ff_keys::Error> {
         let labels: Vec<Option<&str>> = if spec.approvers.is_empty() {
             vec![None]
         } else {
             spec.approvers.iter().map(|label| Some(label.as_str())).collect()
         };
         let mint = |approver: Option<&str>| {
-            let token = self.keys.mint(&self.claims(waitpoint_id, approver, spec.uses))?;
+            let token = self.keys.mint(&self.salted_claims(waitpoint_id, approver, spec.uses, salt))?;
             Ok(IssuedToken { approver: approver.map(str::to_owned), token })
         };
         let tokens = labels.into_iter().map(mint).collect::<Result<Vec<_>, ff_keys::Error>>()?;

@@ -875,29 +875,40 @@ impl Resume {
 
 wire_struct! {
     /// A step that a handler recorded. `due_at` is when a sleep ends, or when a failed step is tried again.
+    #[derive(serde::Serialize, serde::Deserialize)]
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
     Step {
+        #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 256))]
         /// `step_name`: 1 to 256 bytes. A step of a handler, by which a later run finds it again.
         name ("name"): String,
+        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 9007199254740991_i64))]
         /// `count`: 0 to 9007199254740991
         number ("number"): i64,
         /// `step_kind`: `run`, `sleep`, `signal`, `children`, `spawn`
         kind ("kind"): StepKind,
         /// `step_state`: `waiting`, `done`, `failed`
         state ("state"): StepState,
+        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 9007199254740991_i64))]
         /// `count`: 0 to 9007199254740991
         tries ("tries"): i64,
+        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 9007199254740991_i64))]
         /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
         started_at ("started_at"): i64,
+        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 9007199254740991_i64))]
         /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
         ended_at ("ended_at"): Option<i64>,
+        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 9007199254740991_i64))]
         /// `attempt_index`: 0 to 9007199254740991
         attempt_index ("attempt_index"): i64,
+        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 9007199254740991_i64))]
         /// `count?`: 0 to 9007199254740991
         result_bytes ("result_bytes"): Option<i64>,
         /// `failure?`
         failure ("failure"): Option<Failure>,
+        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 9007199254740991_i64))]
         /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
         due_at ("due_at"): Option<i64>,
+        #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 128))]
         /// `step_digest?`: 1 to 128 bytes of `^[%w%+/=_%-]+$`. What a caller makes of a step's input, to find out whether it changed.
         input_digest ("input_digest"): Option<String>,
     }

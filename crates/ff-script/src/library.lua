@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 61, hash = "8f9f167d64ab1b750b4a6c7fe06582087c76871ff54a7e9057310a651678f24b" }
+local LIBRARY = { number = 62, hash = "6a3d746638219a167a67f008cfccd1862eb8c86835c57e8000f5622b2ae69a10" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -5874,13 +5874,29 @@ local function copy_one(tx, rec, copy, s)
   step.put(tx, copy, s)
 end
 
--- Copies the finished steps before a number to another execution of this partition.
-function step.copy(tx, rec, copy, before)
-  local at = 1
+-- The number of the last wait for children among the steps that are copied, or 0.
+local function last_join(tx, rec, before)
+  local at, last = 1, 0
   while at and at < before do
     local list, rest = step.page(tx, rec, at, math.min(limits.steps_page_max, before - at), limits.steps_bytes_max)
     for _, s in ipairs(list) do
-      if step.state(s, tx.now) == "done" then
+      if s.kind == "children" and s.state == "done" then last = s.number end
+    end
+    at = rest
+  end
+  return last
+end
+
+-- Copies the finished steps before a number to another execution of this partition. Spawned children belong to the
+-- execution that they were spawned by, so a spawn is copied together with a later wait that has their outcomes; without
+-- one the copy spawns children of its own.
+function step.copy(tx, rec, copy, before)
+  local at, joined = 1, last_join(tx, rec, before)
+  while at and at < before do
+    local list, rest = step.page(tx, rec, at, math.min(limits.steps_page_max, before - at), limits.steps_bytes_max)
+    for _, s in ipairs(list) do
+      local kept = s.kind ~= "spawn" or s.number < joined
+      if kept and step.state(s, tx.now) == "done" then
         local refusal = copy_one(tx, rec, copy, s)
         if refusal then return refusal end
       end

@@ -10,6 +10,7 @@ use ff_api::explain_lane::{ExplainLane, LaneExplanation};
 use ff_api::graph::GetFlowGraph;
 use ff_api::lanes::NamespaceQuery;
 use ff_api::quotas::{ChangeQuota, CreateQuota, GetQuota, QuotaQuery, ThrottleBody, ThrottleQuota};
+use ff_api::steps::{ForkBody, ForkExecution, ReplayFrom, Step};
 use ff_api::usage::GetExecutionUsage;
 use ff_core::contracts::{ClaimGrant, ReclaimGrant};
 use ff_core::types::{BudgetId, ExecutionId, FlowId, LaneId, QuotaPolicyId, TimestampMs, WorkerInstanceId};
@@ -118,9 +119,25 @@ impl FlowFabricAdminClient {
         self.backend.reach().cancel(*id, reason, grace_ms).await
     }
 
-    /// Runs an ended execution again.
+    /// Runs an ended execution again; it keeps its steps.
     pub async fn replay(&self, id: &ExecutionId) -> Result<(), SdkError> {
-        self.backend.reach().replay(*id).await
+        self.backend.reach().replay(*id, None).await
+    }
+
+    /// Runs an ended execution again, without its steps or with those before a named one.
+    pub async fn replay_from(&self, id: &ExecutionId, from: ReplayFrom) -> Result<(), SdkError> {
+        self.backend.reach().replay(*id, Some(from)).await
+    }
+
+    /// Every step of an execution, in the order in which they were first recorded.
+    pub async fn steps(&self, id: &ExecutionId) -> Result<Vec<Step>, SdkError> {
+        self.backend.reach().steps(*id).await
+    }
+
+    /// Submits a new execution that starts with copies of another one's finished steps.
+    pub async fn fork(&self, id: &ExecutionId, fork: ForkBody) -> Result<ExecutionId, SdkError> {
+        let forked = self.backend.reach().ask(Ask::<ForkExecution>::with(*id, fork)).await?;
+        Ok(forked.execution_id)
     }
 
     /// Takes a lease away, at once or by asking the worker to yield.

@@ -23,6 +23,7 @@ pub use crate::flows::{
     CancelPolicy, ChildSpec, EdgeOn, InboundPolicy, OnMemberFailure, OnSatisfied, ParentClose, Upstream,
     WaitChildrenOutcome,
 };
+use crate::steps::Steps;
 use crate::streams::Writer;
 pub use crate::streams::{
     AppendFrameOutcome, AsBackend, FrameMode, InvalidCursor, MAX_TAIL_BLOCK_MS, NewFrame, STREAM_READ_HARD_CAP,
@@ -66,6 +67,8 @@ pub(crate) struct TaskCore {
     pub(crate) pending: Pending,
     pub(crate) writer: Writer,
     pub(crate) spawns: Spawns,
+    /// What the handler recorded, and where this run of it stands.
+    pub(crate) steps: Steps,
     /// The attempt was set aside: this lease is over.
     aside: AtomicBool,
     /// A wait has returned what this run was resumed with: it ends no other.
@@ -79,6 +82,13 @@ impl TaskCore {
     pub(crate) fn set_aside(&self) {
         self.aside.store(true, Ordering::SeqCst);
         self.keeper.remove(self.lease.at.lease_id);
+    }
+
+    /// The handler is entered from its top.
+    pub(crate) fn begin_run(&self) {
+        self.steps.begin_run();
+        self.spawns.begin_run();
+        self.resume_taken.store(false, Ordering::SeqCst);
     }
 
     /// True for the first wait of this run that asks.
@@ -178,6 +188,8 @@ impl ClaimedTask {
         let lease = Lease::new(claim.lease, Duration::from_millis(who.lease_ttl_ms), sent);
         keeper.add(Arc::clone(&lease));
         let writer = Writer::new(claim.frames);
+        let claimed_at = claim.lease_expires_at - i64::try_from(who.lease_ttl_ms).unwrap_or(i64::MAX);
+        let steps = Steps::new(claim.steps.clone(), claim.steps_more, claimed_at);
         let core = Arc::new(TaskCore {
             claim,
             lease,
@@ -187,6 +199,7 @@ impl ClaimedTask {
             pending: Pending::default(),
             writer,
             spawns: Spawns::default(),
+            steps,
             aside: AtomicBool::new(false),
             resume_taken: AtomicBool::new(false),
             breach: OnceLock::new(),
@@ -399,7 +412,7 @@ impl ClaimedTask {
 }
 
 /// At most `max` bytes, cut between two characters.
-fn cut(mut text: String, max: usize) -> String {
+pub(crate) fn cut(mut text: String, max: usize) -> String {
     let mut end = max.min(text.len());
     while !text.is_char_boundary(end) {
         end -= 1;

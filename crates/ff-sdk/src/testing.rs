@@ -89,6 +89,12 @@ impl Running {
         self.wait().await
     }
 
+    /// True once the runtime has ended, for example because its process has died.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.handle.is_finished()
+    }
+
     /// Waits until the runtime ends by itself.
     pub async fn wait(self) -> Result<(), SdkError> {
         match self.handle.await {

@@ -45,6 +45,13 @@ struct WorkersGuide;
 #[doc = include_str!("../../../docs/webhooks.md")]
 struct WebhooksGuide;
 
+/// The guides to durable steps, for the same reason.
+#[cfg(doctest)]
+#[cfg(feature = "embedded")]
+#[doc = include_str!("../../../docs/guides/steps.md")]
+#[doc = include_str!("../../../docs/guides/durable-programs.md")]
+struct StepsGuides;
+
 /// The guide to budgets and quotas, for the same reason.
 #[cfg(doctest)]
 #[cfg(feature = "embedded")]

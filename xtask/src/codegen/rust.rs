@@ -23,7 +23,7 @@ const CORE_WORDS: [(&str, &str, &str); 7] = [
 const TAKEN: [&str; 7] = ["fence", "backoff", "retry", "budget_ref", "quota_ref", "stream_options", "inbound"];
 
 /// Structs that the HTTP API only returns, unchanged. Clients ignore unknown fields in them.
-const SHOWN: [&str; 18] = [
+const SHOWN: [&str; 19] = [
     "failure",
     "progress",
     "operator_action",
@@ -42,6 +42,7 @@ const SHOWN: [&str; 18] = [
     "ledger_line",
     "budget_scope",
     "lane_definition",
+    "step",
 ];
 
 /// The maximum number of a generated constructor's arguments; with more of them, field names are clearer.

@@ -111,6 +111,15 @@ with_payloads! {
         nested_flow_id: Option<FlowId>,
         /// How many children it has.
         children: ChildCounts,
+        /// How many steps its handler has recorded; `/steps` shows them.
+        #[serde(default)]
+        steps: u64,
+        /// The execution whose steps it started with.
+        #[serde(default)]
+        forked_from: Option<ExecutionId>,
+        /// The newest forks of it, the oldest first.
+        #[serde(default)]
+        forks: Vec<ExecutionId>,
         /// What its budgets accepted, by dimension; `/usage` shows the ledger.
         #[schema(value_type = BTreeMap<String, i64>)]
         usage: BTreeMap<String, u64>,
@@ -380,6 +389,9 @@ impl From<generated::Execution> for Execution {
             inbound: execution.inbound,
             nested_flow_id: execution.nested,
             children: ChildCounts { total: execution.children, open: execution.children_open },
+            steps: execution.steps.unsigned_abs(),
+            forked_from: execution.forked_from,
+            forks: execution.forks,
             usage,
             reclaim_count: execution.reclaim_count.unsigned_abs(),
             replay_count: execution.replay_count.unsigned_abs(),

@@ -4,20 +4,22 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
-use ff_api::Ask;
 use ff_api::events::EventsQuery;
 use ff_api::executions::{Attempt, Execution, GetExecution};
 use ff_api::payload::{Encoding, Payload};
+use ff_api::steps::ListSteps;
+use ff_api::{Ask, Listed, PageQuery};
 use ff_core::types::ExecutionId;
 use ff_script::generated::{PastSuspension, WebhookStatus};
 
 use super::list::age_of;
+use super::waterfall;
 use crate::client::{Answered, Api, ServerArgs};
 use crate::ids::{IdArgs, for_each, id};
 use crate::output::{Output, OutputArgs};
 use crate::problem::WrongUsage;
 use crate::sheet::Sheet;
-use crate::times::{length, moment};
+use crate::times::{length, moment, now_ms};
 use crate::view::{View, WatchArgs};
 
 /// Shows everything about executions. An unknown id exits 4.
@@ -25,6 +27,9 @@ use crate::view::{View, WatchArgs};
 pub struct Show {
     #[command(flatten)]
     ids: IdArgs,
+    /// Draws the steps that its handler has recorded, each over the time it took.
+    #[arg(long)]
+    steps: bool,
     #[command(flatten)]
     watch: WatchArgs,
     #[command(flatten)]
@@ -41,10 +46,14 @@ impl Show {
         if watch.is_on() && ids.len() > 1 {
             bail!(WrongUsage("--watch shows one execution; `ff list --watch` shows many".to_owned()));
         }
+        let steps = self.steps;
         for_each(ids, |name| async move {
             let id: ExecutionId = id("an execution", &name)?;
             let about = EventsQuery { execution_id: Some(id), ..EventsQuery::default() };
             let look = async || {
+                if steps {
+                    return steps_of(api, id, output).await;
+                }
                 let Answered { value, bytes, .. } = api.ask(&Ask::<GetExecution>::at(id)).await?;
                 match output {
                     Output::Json => View::raw(&bytes),
@@ -55,6 +64,25 @@ impl Show {
             watch.show(api, output, &about, look).await.map(|_| ())
         })
         .await
+    }
+}
+
+/// Every step of an execution: as the API has them, by name, or drawn.
+async fn steps_of(api: &Api, id: ExecutionId, output: Output) -> anyhow::Result<View> {
+    let (mut steps, mut cursor) = (Vec::new(), None);
+    loop {
+        let query = PageQuery { limit: Some(1_000), cursor };
+        let page = api.ask(&Ask::<ListSteps>::by(id, query)).await?.value;
+        steps.extend(page.items);
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    match output {
+        Output::Json => View::raw(&serde_json::to_vec(&Listed { items: steps, next_cursor: None })?),
+        Output::Ids => Ok(View::lines(steps.into_iter().map(|step| step.name))),
+        Output::Table => Ok(View::lines(waterfall::lines(&steps, now_ms()))),
     }
 }
 
@@ -106,6 +134,13 @@ fn sheet(execution: &Execution) -> Vec<String> {
     }
     for waitpoint in &execution.waitpoints {
         sheet.fact("waitpoint", format!("{} {} {}", waitpoint.waitpoint_id, waitpoint.key, waitpoint.state));
+    }
+    if execution.steps > 0 {
+        sheet.fact("steps", format!("{}: `ff show --steps` draws them", execution.steps));
+    }
+    sheet.maybe("forked from", execution.forked_from);
+    for fork in &execution.forks {
+        sheet.fact("fork", fork);
     }
     sheet.maybe("flow", execution.flow_id);
     sheet.maybe("parent", execution.parent_id);

@@ -1,6 +1,7 @@
 //! Children that a running task spawns and waits for.
 
 use ff_api::children::{Child, SpawnChildren, Spawned, SpawnedChild, WaitForChildren, WaitedForChildren};
+use ff_api::steps::check_name;
 use ff_api::tasks::ChildBody;
 use ff_api::{Ask, Problem};
 use ff_core::types::{ExecutionId, SuspensionId};
@@ -35,7 +36,8 @@ impl Handle<SpawnChildren> for Service {
         if !(1..=SPAWN_MAX).contains(&count) {
             return Err(Problem::invalid("children", format!("must hold 1 to {SPAWN_MAX} items, got {count}")));
         }
-        let (fence, request_id, children) = (body.fence, body.request_id, body.children);
+        let (fence, request_id, children, step) = (body.fence, body.request_id, body.children, body.step);
+        step.as_deref().map_or(Ok(()), |step| check_name("step", step))?;
         let spawning = async {
             let inherited = self.inherited_from(id, &children).await?;
             let mut new = Vec::with_capacity(count);
@@ -50,7 +52,7 @@ impl Handle<SpawnChildren> for Service {
                     child.fields.execution_id = child_id(id, request, at);
                 }
             }
-            self.operations.spawn(id, &fence, new).await.map_err(about(id))
+            self.operations.spawn(id, &fence, new, step.as_deref()).await.map_err(about(id))
         };
         let spawned = self.fenced(by, id, fence, |_| false, spawning).await?;
         let shown =
@@ -64,7 +66,10 @@ impl Handle<WaitForChildren> for Service {
         let Ask { at: id, body, .. } = ask;
         let wait_id = request_id_of(body.request_id.as_deref()).unwrap_or_else(Uuid::now_v7);
         let (wait_id, aside) = (SuspensionId::from_uuid(wait_id), body.aside == Some(true));
-        let waiting = async { self.operations.wait_children(id, body.fence, wait_id, aside).await.map_err(about(id)) };
+        let step = body.step.as_deref();
+        step.map_or(Ok(()), |step| check_name("step", step))?;
+        let waiting =
+            async { self.operations.wait_children(id, body.fence, wait_id, aside, step).await.map_err(about(id)) };
         let is_waiting = |reply: &WaitChildrenReply| matches!(reply, WaitChildrenReply::Waiting { .. });
         Ok(match self.fenced(by, id, body.fence, is_waiting, waiting).await? {
             WaitChildrenReply::Waiting { open } => WaitedForChildren::Waiting { open },

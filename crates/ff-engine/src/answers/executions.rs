@@ -9,6 +9,7 @@ use ff_api::executions::{
     RevokeLease,
 };
 use ff_api::operation::Nothing;
+use ff_api::steps::{ReplayFrom, check_name};
 use ff_api::suspensions::Suspension;
 use ff_api::{Ask, Listed, Problem, page};
 use ff_core::limits::{REASON_BYTES_MAX, TIME_MS_MAX};
@@ -140,7 +141,10 @@ impl Handle<ReplayExecution> for Service {
     async fn handle(&self, by: &Principal, ask: Ask<ReplayExecution>) -> Result<ExecutionDone, Problem> {
         let Ask { at: id, body, .. } = ask;
         bounded("reason", body.reason.as_deref(), REASON_BYTES_MAX)?;
-        let reply = self.operations.replay(id, by.name(), body.reason.as_deref()).await;
+        if let Some(ReplayFrom::Step(name)) = &body.from {
+            check_name("from.step", name)?;
+        }
+        let reply = self.operations.replay_from(id, by.name(), body.reason.as_deref(), body.from).await;
         let ReplayExecutionReply::Replayed { replay_count, state } =
             reply.map_err(|error| Problem::from(error).about(id))?;
         let done = ExecutionDone::new(id, ActionOutcome::Replayed).in_state(state);

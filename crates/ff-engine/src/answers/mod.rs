@@ -13,6 +13,7 @@ mod lanes;
 mod new_flows;
 mod quotas;
 mod server;
+mod steps;
 mod streams;
 mod suspensions;
 mod tasks;

@@ -1,5 +1,7 @@
 //! Suspensions: a task begins one, and an operator resumes it or ends it as failed.
 
+use ff_api::claims::Resume;
+use ff_api::steps::check_name;
 use ff_api::suspensions::{
     FailSuspension, ResumeExecution, SuspendAnswer, SuspendTask, SuspensionEnded, SuspensionOutcome, WaitpointBody,
 };
@@ -22,6 +24,9 @@ impl Handle<SuspendTask> for Service {
     async fn handle(&self, by: &Principal, ask: Ask<SuspendTask>) -> Result<SuspendAnswer, Problem> {
         let Ask { at: id, body, .. } = ask;
         let fence = body.fence;
+        for (field, name) in [("step", &body.step), ("wait", &body.wait)] {
+            name.as_deref().map_or(Ok(()), |name| check_name(field, name))?;
+        }
         let Places { new, pending } = places(body.waitpoints.unwrap_or_default())?;
         let continuation = Payload::read("continuation", body.continuation.as_deref(), body.continuation_encoding)?;
         let (continuation, encoding) = stored("continuation", continuation, CONTINUATION_BYTES_MAX)?;
@@ -34,14 +39,15 @@ impl Handle<SuspendTask> for Service {
                 namespace: self.namespace_under(fence.lease_id),
                 reason: body.reason,
                 waitpoints: new,
-                // None named: the attempt waits at all it has opened.
-                adopt: (!pending.is_empty()).then_some(pending),
+                // None named: the attempt waits at all it has opened. A step waits at its own.
+                adopt: (!pending.is_empty() || body.step.is_some()).then_some(pending),
                 condition: body.condition.unwrap_or_default(),
                 timeout_ms: body.timeout_ms,
                 timeout_behavior: body.timeout_behavior.map_or(TimeoutBehavior::Fail, TimeoutBehavior::from),
                 continuation: continuation.map(|bytes| bytes.0),
                 continuation_encoding: encoding,
                 step: body.step,
+                wait: body.wait,
                 request_id: request_id_of(body.request_id.as_deref()),
             };
             self.waitpoints()?.suspend(new).await.map_err(about(id))
@@ -57,6 +63,9 @@ impl Handle<SuspendTask> for Service {
                 waitpoints: [],
                 signals: signals.into_iter().map(Signal::from).collect(),
             },
+            Suspended::Done { resume } => {
+                SuspendAnswer::Done { execution_id: id, resume: Box::new(Resume::from(*resume)) }
+            }
         })
     }
 }

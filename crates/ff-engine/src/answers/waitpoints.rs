@@ -1,5 +1,6 @@
 //! Waitpoints: opened and closed by a task, listed and shown, and the signals that arrive at them.
 
+use ff_api::steps::check_name;
 use ff_api::waitpoints::{
     CloseOutcome, CloseWaitpoint, CreateWaitpoint, DeliverSignal, DeliveryOutcome, GetWaitpoint,
     ListExecutionWaitpoints, ListSignals, ListWaitpoints, OpenedWaitpoint, ReissueToken, ReissuedToken, Signal,
@@ -7,13 +8,14 @@ use ff_api::waitpoints::{
 };
 use ff_api::{Ask, Listed, Payload, Problem, page};
 use ff_core::limits::{APPROVER_BYTES_MAX, APPROVERS_MAX, SIGNAL_PAYLOAD_BYTES_MAX};
-use ff_core::types::LeaseId;
+use ff_core::types::{LeaseId, WaitpointId};
 use ff_script::generated::SignalEffect;
+use uuid::Uuid;
 
 use super::{about, request_id_of, stored};
 use crate::principal::Principal;
 use crate::service::{Handle, Service};
-use crate::waitpoints::{NewSignal, SignalOutcome, WaitpointSpec, invalid_token};
+use crate::waitpoints::{NewSignal, SignalOutcome, StepWaitpoint, WaitpointSpec, invalid_token};
 
 impl Handle<CreateWaitpoint> for Service {
     async fn handle(&self, by: &Principal, ask: Ask<CreateWaitpoint>) -> Result<OpenedWaitpoint, Problem> {
@@ -26,11 +28,27 @@ impl Handle<CreateWaitpoint> for Service {
             approvers: approvers("", body.approvers)?,
             uses: body.uses,
         };
-        let request_id = request_id_of(body.request_id.as_deref());
+        let (request_id, step, anew) = (request_id_of(body.request_id.as_deref()), body.step, body.waitpoint_id);
+        match &step {
+            Some(step) => check_name("step", step)?,
+            None if anew.is_some() => {
+                return Err(Problem::invalid("waitpoint_id", "belongs to the waitpoint of a step"));
+            }
+            None => {}
+        }
         let opening = async {
-            let namespace = self.namespace_under(fence.lease_id);
-            let opened = self.waitpoints()?.create(id, fence, namespace.as_deref(), &spec, request_id).await;
-            opened.map_err(about(id))
+            let (namespace, waitpoints) = (self.namespace_under(fence.lease_id), self.waitpoints()?);
+            let step = step.as_deref();
+            let made = waitpoints.create_for(id, fence, namespace.as_deref(), &spec, request_id, step, anew).await;
+            let known = |waitpoint_id, done| {
+                let key = spec.key.clone();
+                OpenedWaitpoint { waitpoint_id, key, expires_at: None, tokens: Vec::new(), done }
+            };
+            Ok(match made.map_err(about(id))? {
+                StepWaitpoint::Opened(opened) => opened,
+                StepWaitpoint::Open { waitpoint_id } => known(waitpoint_id, false),
+                StepWaitpoint::Done => known(WaitpointId::from_uuid(Uuid::nil()), true),
+            })
         };
         self.fenced(by, id, fence, |_| false, opening).await
     }

@@ -11,8 +11,8 @@ use ff_api::suspensions::Suspension;
 use ff_core::types::ExecutionId;
 use ff_script::Error;
 use ff_script::generated::{
-    ChildrenFacts, Execution, ExplainExecution, ExplainExecutionReply, LaneState, LifecyclePhase, PublicState, Worker,
-    WorkerState,
+    AttemptState, ChildrenFacts, Execution, ExplainExecution, ExplainExecutionReply, LaneState, LifecyclePhase,
+    PublicState, Step, StepKind, StepState, Worker, WorkerState,
 };
 
 use self::admission::{GONE, ROOM};
@@ -21,6 +21,8 @@ use crate::operations::{Ahead, Operations, Room, set_of_lane};
 /// How many of its children are looked at for open ones, and how many of these are shown.
 const CHILDREN_LOOKS: i64 = 1_000;
 const CHILDREN_SHOWN: usize = 16;
+/// How many of its last steps are looked at for the one it rests at.
+const STEPS_LOOKS: i64 = 64;
 
 impl Operations {
     /// Why an execution is not running, and what would change that.
@@ -65,6 +67,7 @@ impl Operations {
         let quotas = self.quota_facts(&execution).await?;
         let budgets = self.budget_facts(&execution).await?;
         let in_the_way = Remedies {
+            rest: self.rest_of(&execution).await?,
             quota: quotas.iter().find_map(|quota| quota.remedy.as_deref()),
             budget: budgets.iter().find_map(admission::budget_remedy),
             gone: quotas
@@ -94,6 +97,22 @@ impl Operations {
             dependencies,
             children,
         })
+    }
+
+    /// The step at which an attempt rests: a sleep, or one that is tried again.
+    async fn rest_of(&self, execution: &Execution) -> Result<Option<Step>, Error> {
+        let aside = execution.attempts.last().is_some_and(|attempt| attempt.state == AttemptState::Suspended);
+        if !aside || execution.state != PublicState::Delayed || execution.steps == 0 {
+            return Ok(None);
+        }
+        let after = (execution.steps - STEPS_LOOKS).max(0);
+        let (steps, _) = self.steps(execution.execution_id, after, STEPS_LOOKS).await?;
+        let rests = |step: &Step| match step.state {
+            StepState::Waiting => step.kind == StepKind::Sleep && step.due_at == execution.delay_until,
+            StepState::Failed => step.due_at.is_some(),
+            StepState::Done => false,
+        };
+        Ok(steps.into_iter().rev().find(rests))
     }
 
     /// The children an execution waits for, the first open ones by name.
@@ -148,6 +167,8 @@ fn capable(nearest: Option<&NearestWorker>) -> String {
 struct Remedies<'a> {
     quota: Option<&'a str>,
     budget: Option<&'a str>,
+    /// The step at which its attempt rests.
+    rest: Option<Step>,
     /// What it names and is not there, by the reason it would be refused for.
     gone: Vec<(&'static str, [(&'static str, String); 2])>,
 }
@@ -185,11 +206,21 @@ fn reasons(
         LifecyclePhase::Runnable => {}
     }
     if let Some(until) = execution.delay_until.filter(|_| execution.state == PublicState::Delayed) {
-        say(
-            "delayed",
-            &[("delay_until", until.to_string())],
-            "it becomes eligible then; PATCH delay_until to change it".to_owned(),
-        );
+        match &admission.rest {
+            Some(step) => say(
+                "resting",
+                &[("rests_until", until.to_string()), ("step", step.name.clone())],
+                format!(
+                    "it rests at step {} of what it has recorded, and goes on by itself then; PATCH delay_until to change it",
+                    step.number
+                ),
+            ),
+            None => say(
+                "delayed",
+                &[("delay_until", until.to_string())],
+                "it becomes eligible then; PATCH delay_until to change it".to_owned(),
+            ),
+        }
     }
     if let Some(reason) = execution.blocking_reason {
         let mut detail: Vec<(&str, String)> =

@@ -62,12 +62,14 @@ pub struct Spawned {
 }
 
 impl Operations {
-    /// Spawns children of a running attempt; up to 64 in one call, all or none, more in several.
+    /// Spawns children of a running attempt; up to 64 in one call, all or none, more in several. `step` makes it a step: once
+    /// it is done, it answers the same children. Calls after the first record steps of their own, `step/2` and so on.
     pub async fn spawn(
         &self,
         parent: ExecutionId,
         fence: &Fence,
         children: Vec<NewChild>,
+        step: Option<&str>,
     ) -> Result<Vec<Spawned>, Error> {
         let mut spawned = Vec::with_capacity(children.len());
         let mut children = children.into_iter();
@@ -77,7 +79,9 @@ impl Operations {
                 return Ok(spawned);
             }
             let places = Places { children: (spawned.len()..).take(batch.len()).collect(), ..Places::default() };
-            let answer = self.spawn_batch(parent, fence, batch).await;
+            let nth = spawned.len() / CHILDREN + 1;
+            let step = step.map(|step| if nth == 1 { step.to_owned() } else { format!("{step}/{nth}") });
+            let answer = self.spawn_batch(parent, fence, batch, step).await;
             spawned.extend(answer.map_err(|error| places.named(error))?);
         }
     }
@@ -87,6 +91,7 @@ impl Operations {
         parent: ExecutionId,
         fence: &Fence,
         batch: Vec<NewChild>,
+        step: Option<String>,
     ) -> Result<Vec<Spawned>, Error> {
         for (at, child) in batch.iter().enumerate() {
             let field = || format!("children[{at}].completion_webhook");
@@ -103,7 +108,7 @@ impl Operations {
         for child in &mut children {
             self.attach_budgets(&mut child.submission, &[]).await?;
         }
-        let mut call = SpawnChildren::new(children, parent, *fence);
+        let mut call = SpawnChildren { step, ..SpawnChildren::new(children, parent, *fence) };
         let mut tries = 1;
         let items = loop {
             let error = match self.client.call(route, &call).await {
@@ -133,16 +138,26 @@ impl Operations {
     }
 
     /// Sets the attempt aside until its children have ended. With none open the lease stays and their outcomes are the answer,
-    /// unless it goes `aside` all the same and the next claim brings them.
+    /// unless it goes `aside` all the same and the next claim brings them. `step` makes it a step: once it is done, it answers
+    /// the same outcomes.
     pub async fn wait_children(
         &self,
         parent: ExecutionId,
         fence: Fence,
         wait_id: SuspensionId,
         aside: bool,
+        step: Option<&str>,
     ) -> Result<WaitChildrenReply, Error> {
-        let call = WaitChildren { aside: Some(aside), ..WaitChildren::new(parent, fence, wait_id) };
-        self.client.call(self.client.route_of(&parent), &call).await
+        let named = step.map(str::to_owned);
+        let call = WaitChildren { aside: Some(aside), step: named, ..WaitChildren::new(parent, fence, wait_id) };
+        let reply = self.client.call(self.client.route_of(&parent), &call).await?;
+        // The rest of a step's outcomes is read with the step: children that came later are no part of it.
+        if let (WaitChildrenReply::Ended { more: true, .. }, Some(step)) = (&reply, step) {
+            let resume = self.step(parent, step).await?.resume;
+            let children = resume.and_then(|resume| resume.children).unwrap_or_default();
+            return Ok(WaitChildrenReply::Ended { children, more: false });
+        }
+        Ok(reply)
     }
 
     /// Children in the order they were spawned, from a number on, and where to go on.

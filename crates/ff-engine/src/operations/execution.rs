@@ -1,5 +1,6 @@
 //! What operators and submitters do with one execution.
 
+use ff_api::steps::ReplayFrom;
 use ff_core::error_code::ErrorCode;
 use ff_core::types::ExecutionId;
 use ff_script::Error;
@@ -76,14 +77,31 @@ impl Operations {
         }
     }
 
-    /// Runs an ended execution again.
+    /// Runs an ended execution again; it keeps its steps.
     pub async fn replay(
         &self,
         id: ExecutionId,
         actor: &str,
         reason: Option<&str>,
     ) -> Result<ReplayExecutionReply, Error> {
-        let call = ReplayExecution { reason: reason.map(str::to_owned), ..ReplayExecution::new(actor.to_owned(), id) };
+        self.replay_from(id, actor, reason, None).await
+    }
+
+    /// Runs an ended execution again. It keeps its steps, or with `from` those before that place.
+    pub async fn replay_from(
+        &self,
+        id: ExecutionId,
+        actor: &str,
+        reason: Option<&str>,
+        from: Option<ReplayFrom>,
+    ) -> Result<ReplayExecutionReply, Error> {
+        let (from_start, from_step) = match from {
+            None => (None, None),
+            Some(ReplayFrom::Start) => (Some(true), None),
+            Some(ReplayFrom::Step(name)) => (None, Some(name)),
+        };
+        let reason = reason.map(str::to_owned);
+        let call = ReplayExecution { reason, from_start, from_step, ..ReplayExecution::new(actor.to_owned(), id) };
         self.client.call(self.client.route_of(&id), &call).await
     }
 

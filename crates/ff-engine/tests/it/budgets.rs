@@ -575,7 +575,7 @@ on_both_hosts! {
         let request = Uuid::now_v7();
         let child = child_id(task.execution_id, request, 0);
         let new = NewChild::new(child, "default", "kids", "burn");
-        operations.spawn(task.execution_id, &fence_of(&task), vec![new]).await.unwrap();
+        operations.spawn(task.execution_id, &fence_of(&task), vec![new], None).await.unwrap();
         assert_eq!(budgets_of(operations, child).await, [of_lane]);
         engine.stop().await;
     }

@@ -295,6 +295,7 @@ on_both_hosts! {
                 continuation: None,
                 continuation_encoding: None,
                 step: None,
+                wait: None,
                 request_id: None,
             })
             .await

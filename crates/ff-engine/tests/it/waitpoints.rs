@@ -48,6 +48,7 @@ fn suspension(task: &Task, waitpoints: Vec<WaitpointSpec>) -> NewSuspension {
         continuation: None,
         continuation_encoding: None,
         step: None,
+        wait: None,
         request_id: None,
     }
 }

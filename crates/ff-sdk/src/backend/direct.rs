@@ -146,6 +146,9 @@ impl From<Task> for Claim {
             frames: Some(task.frames.unsigned_abs()),
             place: Place { flow_id: task.flow_id, parent_id: task.parent_id, key: task.key, ..Place::default() }
                 .with_passed(task.passed),
+            lease_expires_at: task.lease_expires_at,
+            steps: task.steps.into_iter().map(Into::into).collect(),
+            steps_more: task.steps_more,
         }
     }
 }
@@ -164,6 +167,10 @@ fn renewal(reply: Result<RenewLeaseReply, Error>) -> Renewal {
 impl Backend for Direct {
     fn reach(&self) -> Reach {
         Reach::in_process(Arc::clone(&self.service))
+    }
+
+    fn rests_in_place(&self) -> bool {
+        true
     }
 
     fn transport(&self) -> Transport {

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use ff_api::executions::{
     self, CancelExecution, ExecutionFilter, GetExecution, GetResult, ListChildren, ListExecutions, ListQuery,
-    ReasonBody, ReplayExecution, ResultAnswer, ResultQuery, RevokeBody, RevokeLease,
+    ReplayExecution, ResultAnswer, ResultQuery, RevokeBody, RevokeLease,
 };
+use ff_api::steps::{ListSteps, ReplayBody, ReplayFrom, Step};
 use ff_api::{Ask, PageQuery};
 use ff_core::types::ExecutionId;
 use ff_engine::ListCursor;
@@ -15,7 +16,7 @@ use super::reach::WAIT_MAX;
 use crate::SdkError;
 use crate::snapshot::{ChildSnapshot, ExecutionPage, ExecutionResult, ExecutionSnapshot};
 
-/// How many children one request reads.
+/// How many children or steps one request reads.
 const CHILDREN: i64 = 1_000;
 
 impl Reach {
@@ -63,8 +64,23 @@ impl Reach {
     }
 
     /// Runs an ended execution again.
-    pub(crate) async fn replay(&self, id: ExecutionId) -> Result<(), SdkError> {
-        self.ask(Ask::<ReplayExecution>::with(id, ReasonBody::default())).await.map(|_| ())
+    pub(crate) async fn replay(&self, id: ExecutionId, from: Option<ReplayFrom>) -> Result<(), SdkError> {
+        let body = ReplayBody { reason: None, from };
+        self.ask(Ask::<ReplayExecution>::with(id, body)).await.map(|_| ())
+    }
+
+    /// Every step of an execution, in the order in which they were first recorded.
+    pub(crate) async fn steps(&self, id: ExecutionId) -> Result<Vec<Step>, SdkError> {
+        let (mut all, mut cursor) = (Vec::new(), None);
+        loop {
+            let query = PageQuery { limit: Some(CHILDREN), cursor };
+            let page = self.ask(Ask::<ListSteps>::by(id, query)).await?;
+            all.extend(page.items);
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                return Ok(all);
+            }
+        }
     }
 
     /// Takes a lease away, at once or by asking the worker to yield.

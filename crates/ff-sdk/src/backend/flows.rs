@@ -67,18 +67,21 @@ fn child(new: &NewChild) -> Result<ChildBody, ff_api::Invalid> {
 }
 
 impl Reach {
-    /// Spawns children under a lease; a child whose id is known is answered again.
+    /// Spawns children under a lease; a child whose id is known is answered again. `step` makes it a step.
     pub(crate) async fn spawn(
         &self,
         lease: LeaseRef,
         children: &[NewChild],
         request_id: Uuid,
+        step: Option<&str>,
     ) -> Result<Vec<ExecutionId>, SdkError> {
         let mut ids = Vec::with_capacity(children.len());
-        for share in children.chunks(SPAWN_MAX) {
+        for (at, share) in children.chunks(SPAWN_MAX).enumerate() {
             let children = share.iter().enumerate().map(|(at, new)| child(new).map_err(placed("children", at)));
             let children: Vec<ChildBody> = children.collect::<Result<_, _>>().map_err(unfit("spawn"))?;
-            let body = SpawnBody { fence: lease.fence(), children, request_id: Some(request_id.to_string()) };
+            let request_id = Some(request_id.to_string());
+            let step = step.map(|step| if at == 0 { step.to_owned() } else { format!("{step}+{at}") });
+            let body = SpawnBody { fence: lease.fence(), children, step, request_id };
             let spawned = self.ask(Ask::<SpawnChildren>::with(lease.execution_id, body)).await?;
             ids.extend(spawned.children.into_iter().map(|child| child.execution_id));
         }
@@ -86,14 +89,17 @@ impl Reach {
     }
 
     /// Sets a running attempt aside until its children have ended; the same lease is answered the same again.
+    /// `step` makes it a step.
     pub(crate) async fn wait_children(
         &self,
         lease: LeaseRef,
         wait_id: SuspensionId,
         aside: bool,
+        step: Option<&str>,
     ) -> Result<WaitedForChildren, SdkError> {
         let request_id = Some(wait_id.to_string());
-        let body = WaitChildrenBody { fence: lease.fence(), aside: Some(aside), request_id };
+        let step = step.map(str::to_owned);
+        let body = WaitChildrenBody { fence: lease.fence(), aside: Some(aside), step, request_id };
         self.ask(Ask::<WaitForChildren>::with(lease.execution_id, body)).await
     }
 

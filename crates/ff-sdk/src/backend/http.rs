@@ -111,6 +111,10 @@ impl Backend for Http {
         Reach::http(self.clone())
     }
 
+    fn rests_in_place(&self) -> bool {
+        true
+    }
+
     fn transport(&self) -> Transport {
         Transport::Http
     }

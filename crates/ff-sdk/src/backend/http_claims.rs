@@ -8,6 +8,7 @@ use super::{Claim, LeaseRef};
 use crate::SdkError;
 use crate::flows::{Place, Upstream};
 use crate::snapshot::attempt_index;
+use crate::steps::RecordedStep;
 use crate::waits::Resume;
 
 impl TryFrom<Task> for Claim {
@@ -38,6 +39,9 @@ impl TryFrom<Task> for Claim {
             resume: task.resume.map(Resume::try_from).transpose()?,
             frames: Some(task.frames.unsigned_abs()),
             place,
+            lease_expires_at: task.lease_expires_at,
+            steps: task.steps.into_iter().map(RecordedStep::try_from).collect::<Result<_, _>>()?,
+            steps_more: task.steps_more,
         })
     }
 }
@@ -51,23 +55,6 @@ fn take_in(place: &mut Place, name: String, passed: Passed) -> Result<(), SdkErr
     let upstream = Upstream { execution_id: passed.execution_id, outcome: passed.outcome, failure };
     place.upstreams.insert(name, upstream);
     Ok(())
-}
-
-impl TryFrom<ff_api::claims::Resume> for Resume {
-    type Error = SdkError;
-
-    fn try_from(resume: ff_api::claims::Resume) -> Result<Self, SdkError> {
-        Ok(Self {
-            suspension_id: resume.suspension_id,
-            cause: resume.cause.into(),
-            continuation: bytes("continuation", resume.continuation.as_deref(), resume.continuation_encoding)?,
-            signals: resume.signals.into_iter().map(Into::into).collect(),
-            more: false,
-            children: resume.children.unwrap_or_default(),
-            more_children: resume.more_children == Some(true),
-            step: resume.step,
-        })
-    }
 }
 
 #[cfg(test)]

@@ -31,6 +31,7 @@ use uuid::Uuid;
 
 use crate::SdkError;
 use crate::snapshot::{ExecutionResult, WorkerSnapshot};
+use crate::steps::RecordedStep;
 use crate::task::FailOutcome;
 use crate::waits::Resume;
 
@@ -44,6 +45,7 @@ pub use keys::KeyPlaces;
 pub(crate) use reach::Crossing;
 pub use reach::Reach;
 pub(crate) use streams::FrameSpan;
+pub(crate) use waits::bytes;
 pub(crate) use waits::{Suspended, Suspending};
 
 /// How a backend reaches the engine.
@@ -136,6 +138,12 @@ pub struct Claim {
     pub frames: Option<u64>,
     /// Its flow or parent, and what was passed to it.
     pub place: Place,
+    /// When the lease ends unless it is renewed.
+    pub lease_expires_at: i64,
+    /// What earlier runs of the handler recorded.
+    pub steps: Vec<RecordedStep>,
+    /// More is recorded than came with the claim.
+    pub steps_more: bool,
 }
 
 /// What became of one renewal.
@@ -222,6 +230,9 @@ pub trait Backend: Send + Sync + 'static {
 
     /// The way on which every declared operation can be asked for.
     fn reach(&self) -> Reach;
+
+    /// True when a short rest may be spent in this process; false when only the engine's time counts.
+    fn rests_in_place(&self) -> bool;
 
     /// Registers a worker, or replaces what it serves. Refused with `instance_in_use` while another process lives under its id.
     async fn register(&self, who: &Identity) -> Result<Registered, SdkError>;

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::{LeaseRef, Reach};
 use crate::SdkError;
-use crate::waits::{ResumeSignal, Signal, SignalOutcome, Suspension, TimeoutBehavior, unexpected};
+use crate::waits::{Resume, ResumeSignal, Signal, SignalOutcome, Suspension, TimeoutBehavior, unexpected};
 
 /// What a task asks to wait for.
 #[derive(Clone, Debug)]
@@ -32,6 +32,8 @@ pub struct Suspending {
     /// What happens then.
     pub timeout_behavior: TimeoutBehavior,
     /// Names the wait.
+    pub wait: Option<String>,
+    /// Makes it a step, which outlives the attempt.
     pub step: Option<String>,
     /// What whoever continues the attempt gets.
     pub continuation: Option<Vec<u8>>,
@@ -51,11 +53,12 @@ pub enum Suspended {
         /// The signals.
         signals: Vec<ResumeSignal>,
     },
+    /// The wait of this step was over before; the lease is still held.
+    Done(Box<Resume>),
 }
 
 /// The bytes of a field and its encoding.
-#[cfg(feature = "http")]
-pub(super) fn bytes(
+pub(crate) fn bytes(
     field: &str,
     value: Option<&RawValue>,
     encoding: Option<Encoding>,
@@ -78,6 +81,20 @@ fn open(spec: &WaitpointSpec) -> WaitpointBody {
         approvers: some(&spec.approvers),
         uses: spec.uses,
         ..WaitpointBody::default()
+    }
+}
+
+fn create_body(lease: LeaseRef, spec: &WaitpointSpec, request_id: Uuid) -> CreateWaitpointBody {
+    CreateWaitpointBody {
+        fence: lease.fence(),
+        key: spec.key.clone(),
+        expires_in_ms: spec.expires_in_ms,
+        allowed_signals: some(&spec.allowed_signals),
+        approvers: some(&spec.approvers),
+        uses: spec.uses,
+        step: None,
+        waitpoint_id: None,
+        request_id: Some(request_id.to_string()),
     }
 }
 
@@ -104,6 +121,7 @@ impl Reach {
             timeout_behavior: Some(generated::TimeoutBehavior::from(suspending.timeout_behavior).into()),
             continuation,
             continuation_encoding,
+            wait: suspending.wait.clone(),
             step: suspending.step.clone(),
             request_id: Some(suspending.request_id.to_string()),
         };
@@ -117,6 +135,7 @@ impl Reach {
                 let signals = signals.into_iter().map(ResumeSignal::from).collect();
                 Suspended::AlreadySatisfied { suspension_id, signals }
             }
+            SuspendAnswer::Done { resume, .. } => Suspended::Done(Box::new(Resume::try_from(*resume)?)),
         })
     }
 
@@ -127,17 +146,29 @@ impl Reach {
         spec: &WaitpointSpec,
         request_id: Uuid,
     ) -> Result<OpenedWaitpoint, SdkError> {
-        let body = CreateWaitpointBody {
-            fence: lease.fence(),
-            key: spec.key.clone(),
-            expires_in_ms: spec.expires_in_ms,
-            allowed_signals: some(&spec.allowed_signals),
-            approvers: some(&spec.approvers),
-            uses: spec.uses,
-            request_id: Some(request_id.to_string()),
-        };
+        let body = create_body(lease, spec, request_id);
         let opened = self.ask(Ask::<CreateWaitpoint>::with(lease.execution_id, body)).await;
         opened.map_err(|error| self.of_keys("create_pending_waitpoint", error))
+    }
+
+    /// Opens a waitpoint for the wait of a step. One that is open already has no tokens in the answer, unless it is named by
+    /// `anew`: then it gets new ones. Nothing is answered when the wait is over.
+    pub(crate) async fn create_step_waitpoint(
+        &self,
+        lease: LeaseRef,
+        spec: &WaitpointSpec,
+        step: &str,
+        anew: Option<WaitpointId>,
+        request_id: Uuid,
+    ) -> Result<Option<OpenedWaitpoint>, SdkError> {
+        let body = CreateWaitpointBody {
+            step: Some(step.to_owned()),
+            waitpoint_id: anew,
+            ..create_body(lease, spec, request_id)
+        };
+        let opened = self.ask(Ask::<CreateWaitpoint>::with(lease.execution_id, body)).await;
+        let opened = opened.map_err(|error| self.of_keys("create_waitpoint", error))?;
+        Ok((!opened.done).then_some(opened))
     }
 
     /// The signals that let the leased attempt go on.

@@ -33,10 +33,10 @@ pub(crate) enum Waited {
 
 impl TaskCore {
     /// Sets the task aside until its children have ended; the lease stays when they have, unless it goes `aside` all the same.
-    pub(crate) async fn wait_children(&self, aside: bool) -> Result<Waited, SdkError> {
+    pub(crate) async fn wait_children(&self, aside: bool, step: Option<&str>) -> Result<Waited, SdkError> {
         let wait_id = SuspensionId::mint();
         let reach = self.backend.reach();
-        match self.repeat(|| reach.wait_children(self.lease.at, wait_id, aside)).await? {
+        match self.repeat(|| reach.wait_children(self.lease.at, wait_id, aside, step)).await? {
             WaitedForChildren::Waiting { open } => {
                 self.set_aside();
                 Ok(Waited::Aside { open: open.unsigned_abs() })
@@ -68,7 +68,7 @@ impl ClaimedTask {
     /// When all have ended already, the attempt can be claimed again at once. [`ClaimedTask::wait_children`] keeps the lease in
     /// that case, and saves the way.
     pub async fn move_to_waiting_children(self) -> Result<(), SdkError> {
-        let waited = self.core().wait_children(true).await;
+        let waited = self.core().wait_children(true, None).await;
         self.abandon();
         waited.map(|_| ())
     }
@@ -94,7 +94,7 @@ impl ClaimedTask {
     /// # }).unwrap();
     /// ```
     pub async fn wait_children(self) -> Result<WaitChildrenOutcome, SdkError> {
-        match self.core().wait_children(false).await {
+        match self.core().wait_children(false, None).await {
             Ok(Waited::Aside { open }) => {
                 self.abandon();
                 Ok(WaitChildrenOutcome::Waiting { open })

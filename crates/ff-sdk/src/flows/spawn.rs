@@ -108,6 +108,11 @@ impl Spawns {
         Uuid::from_u128(u128::from(self.0.fetch_add(1, Ordering::SeqCst)))
     }
 
+    /// The handler is entered from its top.
+    pub(crate) fn begin_run(&self) {
+        self.0.store(0, Ordering::SeqCst);
+    }
+
     pub(crate) fn none_yet(&self) -> bool {
         self.0.load(Ordering::SeqCst) == 0
     }
@@ -115,7 +120,13 @@ impl Spawns {
 
 impl TaskCore {
     /// Spawns under this task's lease. Every repetition of one call asks for the same ids, and so spawns once.
-    pub(crate) async fn spawn(&self, children: Vec<ChildSpec>, request: Uuid) -> Result<Vec<ExecutionId>, SdkError> {
+    /// Under a step's name, a later run of the handler is answered the same children.
+    pub(crate) async fn spawn(
+        &self,
+        children: Vec<ChildSpec>,
+        request: Uuid,
+        step: Option<&str>,
+    ) -> Result<Vec<ExecutionId>, SdkError> {
         let mut keys = BTreeSet::new();
         for (at, child) in children.iter().enumerate() {
             if let Some(key) = child.key.as_deref().filter(|key| !keys.insert(*key)) {
@@ -129,7 +140,7 @@ impl TaskCore {
         let resolved = |(index, child): (usize, ChildSpec)| child.resolved(self, request, index);
         let children: Vec<NewChild> = children.into_iter().enumerate().map(resolved).collect();
         let reach = self.backend.reach();
-        self.repeat(|| reach.spawn(self.lease.at, &children, request)).await
+        self.repeat(|| reach.spawn(self.lease.at, &children, request, step)).await
     }
 }
 
@@ -163,6 +174,6 @@ impl ClaimedTask {
     /// # }).unwrap();
     /// ```
     pub async fn spawn(&self, children: Vec<ChildSpec>) -> Result<Vec<ExecutionId>, SdkError> {
-        self.core().spawn(children, Uuid::now_v7()).await
+        self.core().spawn(children, Uuid::now_v7(), None).await
     }
 }

@@ -83,6 +83,8 @@ impl TaskError {
     pub const PAYLOAD_DECODE: &'static str = "extractor_payload_decode";
     /// The handler suspended its execution: its run is over, and no failure.
     pub const SUSPENDED: &'static str = "suspended";
+    /// The handler passed over that a step had set its attempt aside.
+    pub const SWALLOWED: &'static str = "set_aside_swallowed";
     /// No handler takes executions of this kind.
     pub const NO_HANDLER: &'static str = "runtime_no_handler";
 
@@ -106,10 +108,20 @@ impl TaskError {
         self
     }
 
+    /// What a retry policy goes by.
+    pub(crate) fn class(&self) -> &FailureClass {
+        &self.class
+    }
+
     /// A handler's own error with the errors that caused it, of the class of the first [`TaskError`] among them.
     pub(crate) fn of_handler(error: Box<dyn Error + Send + Sync>) -> Self {
+        Self::described(&*error)
+    }
+
+    /// The same of an error that stays where it is.
+    pub(crate) fn described(error: &(dyn Error + 'static)) -> Self {
         let (mut reason, mut class) = (error.to_string(), None);
-        let mut cause: Option<&(dyn Error + 'static)> = Some(&*error);
+        let mut cause: Option<&(dyn Error + 'static)> = Some(error);
         while let Some(error) = cause {
             if let Some(found) = error.downcast_ref::<FailureClass>() {
                 class = class.or(Some(found));

@@ -83,6 +83,16 @@ pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
     text.unwrap_or_else(|| "panicked with something that is no text".to_owned())
 }
 
+/// The failure of a handler that returned a result although a step had set its attempt aside.
+fn swallowed(step: &str) -> TaskError {
+    let reason = format!(
+        "the handler returned a result although step {step:?} set its attempt aside: it must hand the step's error on, for \
+         example with `?`"
+    );
+    tracing::error!(step, "{reason}");
+    TaskError::new(reason, TaskError::SWALLOWED).fatal()
+}
+
 /// The innermost service: finds the handler of the kind and catches its panics.
 #[derive(Clone)]
 pub(crate) struct Dispatch {
@@ -111,6 +121,10 @@ impl Service<TaskRequest> for Dispatch {
                 Ok(_) if ctx.0.is_set_aside() => {
                     Err(TaskError::new("the execution is suspended", TaskError::SUSPENDED))
                 }
+                Ok(Ok(result)) => match ctx.0.steps.aside_at() {
+                    None => Ok(result),
+                    Some(step) => Err(swallowed(&step)),
+                },
                 Ok(outcome) => outcome,
                 Err(panic) => Err(TaskError::new(panic_text(&*panic), TaskError::PANIC)),
             }

@@ -120,7 +120,7 @@ impl Ctx {
     /// Either must ask for the same children again, else it is refused as `idempotency_conflict`. An attempt that should have
     /// children of its own gives them keys with its [`TaskInfo::attempt_index`](super::TaskInfo::attempt_index).
     pub async fn spawn(&self, children: Vec<ChildSpec>) -> Result<Vec<ExecutionId>, SdkError> {
-        self.0.spawn(children, self.0.spawns.next_request()).await
+        self.0.spawn(children, self.0.spawns.next_request(), None).await
     }
 
     /// Waits until every child has ended, without holding a worker, and answers what became of them, in the order they were spawned.
@@ -158,7 +158,7 @@ impl Ctx {
         if woken && self.0.spawns.none_yet() {
             return Ok(self.0.resume_children().await?);
         }
-        match self.0.wait_children(false).await? {
+        match self.0.wait_children(false, None).await? {
             Waited::Ended(children) => Ok(children),
             Waited::Aside { open } => Err(SuspendError::WaitingForChildren { open }),
         }

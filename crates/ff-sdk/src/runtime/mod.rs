@@ -6,6 +6,8 @@ mod flows;
 mod handler;
 mod health;
 mod run;
+mod step_waits;
+mod steps;
 mod waits;
 
 use std::any::{Any, TypeId};
@@ -25,6 +27,8 @@ pub use flows::Passed;
 pub(crate) use handler::BoxedHandler;
 pub use handler::{Handler, HandlerResult};
 pub use health::{Health, HealthHandle};
+pub use step_waits::{Approval, Approved, SignalWait};
+pub use steps::{Step, StepError};
 pub use waits::SuspendError;
 
 /// How many tasks a runtime holds at once unless told otherwise.

@@ -14,8 +14,12 @@ use super::health::HealthHandle;
 use super::{Ctx, Settings, StateMap};
 use crate::cancellation::{CancelReason, TaskCancellation};
 use crate::middleware::{TaskError, TaskRequest, TaskService, panic_text};
+use crate::steps::Aside;
 use crate::worker::WorkerState;
 use crate::{ClaimedTask, FlowFabricWorker, SdkError};
+
+/// What became of a handler: its result, its failure, or its panic.
+type Outcome = Result<Result<Option<Vec<u8>>, TaskError>, Box<dyn std::any::Any + Send>>;
 
 /// How long one claim waits for work before the loop comes round.
 const CLAIM_WAIT: Duration = Duration::from_secs(10);
@@ -179,13 +183,23 @@ async fn run_task(task: ClaimedTask, state: Arc<StateMap>, service: TaskService,
 /// Runs one task to its end, whatever its handler does.
 async fn run_to_its_end(task: ClaimedTask, state: Arc<StateMap>, service: TaskService, stop_grace: Duration) {
     let cancellation = task.cancellation().clone();
-    let request = TaskRequest::new(Ctx(Arc::clone(task.core())), state);
     let execution = *task.execution_id();
-    let handling = AssertUnwindSafe(service.oneshot(request)).catch_unwind();
-    let outcome = tokio::select! {
-        biased;
-        outcome = handling => Some(outcome),
-        () = overdue(&cancellation, stop_grace) => None,
+    let outcome = loop {
+        task.core().begin_run();
+        let request = TaskRequest::new(Ctx(Arc::clone(task.core())), Arc::clone(&state));
+        let handling = AssertUnwindSafe(service.clone().oneshot(request)).catch_unwind();
+        let outcome = tokio::select! {
+            biased;
+            outcome = handling => Some(outcome),
+            () = overdue(&cancellation, stop_grace) => None,
+        };
+        let Some(aside) = aside_of(&task, &cancellation, &outcome) else { break outcome };
+        match task.core().go_aside(aside).await {
+            Ok(true) => break outcome,
+            // What it was to wait for is there: the handler is entered anew, and finds it.
+            Ok(false) => {}
+            Err(error) => break Some(Ok(Err(TaskError::of_handler(Box::new(error))))),
+        }
     };
     if task.core().is_set_aside() {
         // The execution waits; this lease is over, and the next claim runs the handler again.
@@ -207,6 +221,16 @@ async fn run_to_its_end(task: ClaimedTask, state: Arc<StateMap>, service: TaskSe
     if let Err(error) = ended {
         tracing::warn!(%error, %execution, "a task could not be ended; if its lease is still good it runs out");
     }
+}
+
+/// How a handler's attempt is to be set aside: a step asked for it, and the handler handed that on.
+fn aside_of(task: &ClaimedTask, cancellation: &TaskCancellation, outcome: &Option<Outcome>) -> Option<Aside> {
+    let Some(Ok(Err(error))) = outcome else { return None };
+    let stays = matches!(cancellation.reason(), Some(CancelReason::CancelRequested | CancelReason::LeaseLost));
+    if stays || task.core().is_set_aside() || error.category != TaskError::SUSPENDED {
+        return None;
+    }
+    task.core().steps.take_aside()
 }
 
 /// Ends when the handler was told to stop and has not within the grace.

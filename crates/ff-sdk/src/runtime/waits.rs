@@ -120,6 +120,7 @@ impl Ctx {
     pub async fn suspend(&self, options: SuspendOptions) -> Result<Vec<ResumeSignal>, SuspendError> {
         match self.0.suspend(options).await? {
             Suspended::AlreadySatisfied { signals, .. } => Ok(signals),
+            Suspended::Done(resume) => Ok(resume.signals),
             Suspended::Waiting(suspension) => Err(SuspendError::Suspended { suspension_id: suspension.suspension_id }),
         }
     }

@@ -44,6 +44,10 @@ pub enum Call {
     Progress,
     /// A heartbeat.
     Heartbeat,
+    /// A word about a step: its result, or how a try failed.
+    Step,
+    /// A rest.
+    Sleep,
     /// A suspend.
     Suspend,
     /// The opening of a pending waitpoint.
@@ -90,6 +94,8 @@ impl Call {
             "task_delay" => Self::Delay,
             "task_yield" => Self::Yield,
             "task_report_progress" => Self::Progress,
+            "step_put" => Self::Step,
+            "task_sleep" => Self::Sleep,
             "task_suspend" => Self::Suspend,
             "waitpoint_create" => Self::Waitpoint,
             "signal_deliver" => Self::Signal,
@@ -222,6 +228,11 @@ impl Backend for Mortal {
 
     fn transport(&self) -> Transport {
         self.inner.transport()
+    }
+
+    fn rests_in_place(&self) -> bool {
+        // The test moves the time.
+        false
     }
 
     async fn register(&self, who: &Identity) -> Result<Registered, SdkError> {

@@ -9,6 +9,7 @@ mod pending;
 mod resume;
 mod signal;
 mod suspend;
+mod wire;
 
 pub use behavior::{TimeoutBehavior, UnknownTimeoutBehavior};
 pub(crate) use pending::Pending;

@@ -50,6 +50,8 @@ pub struct Resume {
     pub continuation: Option<Vec<u8>>,
     /// The wait that ended, by the name it was suspended under.
     pub step: Option<String>,
+    /// The operator who ended the wait of a step.
+    pub actor: Option<String>,
     /// The signals that came with the claim.
     pub(crate) signals: Vec<ResumeSignal>,
     /// There are more than came with the claim.
@@ -71,6 +73,7 @@ impl From<generated::Resume> for Resume {
             children: resume.children.into_iter().flatten().map(Into::into).collect(),
             more_children: resume.more_children == Some(true),
             step: resume.step,
+            actor: resume.actor,
         }
     }
 }

@@ -205,7 +205,8 @@ impl TaskCore {
         self.settle_pending().await?;
         let suspending = Suspending {
             reason,
-            step: Some(options.name()),
+            wait: Some(options.name()),
+            step: None,
             waitpoints: options.waitpoints,
             adopt: options.adopt,
             condition: options.condition,
@@ -226,7 +227,7 @@ impl TaskCore {
                 self.set_aside();
             }
             // What was pending is closed: its signals are in the answer.
-            Suspended::AlreadySatisfied { .. } => self.pending.clear(),
+            Suspended::AlreadySatisfied { .. } | Suspended::Done(_) => self.pending.clear(),
         }
         Ok(answer)
     }
@@ -307,6 +308,11 @@ impl ClaimedTask {
             Ok(Suspended::AlreadySatisfied { suspension_id, signals }) => {
                 Ok(SuspendWithOutcome::AlreadySatisfied { task: self, signals, suspension_id })
             }
+            Ok(Suspended::Done(resume)) => Ok(SuspendWithOutcome::AlreadySatisfied {
+                task: self,
+                signals: resume.signals,
+                suspension_id: resume.suspension_id,
+            }),
             Err(error) => {
                 // Nothing was sent: that the task is dropped is worth its warning.
                 if !matches!(error, SdkError::Config { .. }) {

@@ -18,6 +18,7 @@ mod processes;
 mod registration;
 mod runtime;
 mod signatures;
+mod steps;
 mod store_calls;
 mod streams;
 mod tasks;

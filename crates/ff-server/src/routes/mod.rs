@@ -18,6 +18,7 @@ mod results;
 mod resume;
 mod signals;
 mod stats;
+mod steps;
 mod streams;
 pub mod submit;
 mod suspend;
@@ -54,6 +55,7 @@ pub fn described() -> Described {
         .and(results::routes())
         .and(tasks::routes())
         .and(usage::routes())
+        .and(steps::routes())
         .and(suspend::routes())
         .and(waitpoints::routes())
         .and(signals::routes())

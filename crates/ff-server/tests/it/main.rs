@@ -28,6 +28,7 @@ mod refusals;
 mod shell;
 mod signals;
 mod standing;
+mod steps;
 mod streams;
 mod tasks;
 mod telemetry;

@@ -7,6 +7,7 @@ from .blocking.context import Context
 from .conditions import all_of, any_of, count, signal
 from .errors import (
     ApiError,
+    ApprovalMissing,
     BudgetSpent,
     ConfigError,
     Conflict,
@@ -61,6 +62,7 @@ from .worker import Worker
 
 __all__ = [
     "ApiError",
+    "ApprovalMissing",
     "AsyncClient",
     "AsyncContext",
     "BatchItem",

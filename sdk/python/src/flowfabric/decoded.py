@@ -222,6 +222,8 @@ class Resume:
     signals: List[Signal]
     #: The suspension that ended.
     suspension_id: str
+    #: The operator who ended a step's wait.
+    actor: Optional[str] = None
     #: What became of the children it waited for.
     children: List[Child] = dataclasses.field(default_factory=list)
     #: What the attempt kept for itself when it was suspended.
@@ -238,6 +240,7 @@ class Resume:
             cause=answer["cause"],
             signals=[Signal.read(item) for item in answer["signals"]],
             suspension_id=answer["suspension_id"],
+            actor=answer.get("actor"),
             children=[Child.read(item) for item in answer.get("children") or []],
             continuation=take(answer.get("continuation"), answer.get("continuation_encoding")),
             more_children=answer.get("more_children"),
@@ -384,6 +387,10 @@ class Task:
     passed: Dict[str, Upstream] = dataclasses.field(default_factory=dict)
     #: Why a waiting attempt goes on.
     resume: Optional[Resume] = None
+    #: What earlier runs of the handler recorded, in the order in which it was recorded first.
+    steps: List[wire.TaskStep] = dataclasses.field(default_factory=list)
+    #: More is recorded than fits here: a step that is not among `steps` is asked for by its name before it runs.
+    steps_more: Optional[bool] = None
     #: The trace the submitter continues.
     trace_parent: Optional[str] = None
 
@@ -415,6 +422,8 @@ class Task:
             parent_id=answer.get("parent_id"),
             passed={name: Upstream.read(item) for name, item in (answer.get("passed") or {}).items()},
             resume=None if answer.get("resume") is None else Resume.read(answer["resume"]),
+            steps=answer.get("steps") or [],
+            steps_more=answer.get("steps_more"),
             trace_parent=answer.get("trace_parent"),
         )
 

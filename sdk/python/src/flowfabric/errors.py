@@ -181,6 +181,8 @@ class TaskError(FlowFabricError):
     PANIC = "handler_panic"
     #: The input does not fit the handler.
     PAYLOAD_DECODE = "extractor_payload_decode"
+    #: The handler returned a result although a step had set its attempt aside.
+    SWALLOWED = "set_aside_swallowed"
     #: The worker has no handler for the kind.
     NO_HANDLER = "runtime_no_handler"
 
@@ -204,6 +206,15 @@ class NonRetryable(TaskError):
 
     def __init__(self, reason: str, category: str = TaskError.HANDLER) -> None:
         super().__init__(reason, category, retryable=False)
+
+
+class ApprovalMissing(NonRetryable):
+    """An approval ended, by its time or an operator, before enough people had approved. It is not asked for again."""
+
+    def __init__(self, step: str, by: str, need: int) -> None:
+        super().__init__(f"approval {step!r} was ended by {by} before {need} had approved", "approval_missing")
+        self.step = step
+        self.need = need
 
 
 class RetryAfter(TaskError):

@@ -11,6 +11,7 @@ import threading
 import time
 from typing import Any, Callable, Dict, List, Mapping, Optional
 
+from .recorded import Recorded
 from .task import Task
 
 #: A lease of unknown age is renewed after this time.
@@ -42,6 +43,8 @@ class Lease:
         self.reason: Optional[str] = None
         #: True once the engine knows that this run is over; nothing more is sent for it.
         self.set_aside = False
+        #: What the handler recorded, and where this run of it stands.
+        self.recorded = Recorded(task, ttl_s)
         self.failures = 0
         self.in_flight = False
         self._clock = clock

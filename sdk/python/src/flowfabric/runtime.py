@@ -15,6 +15,7 @@ from typing import Any, Callable, Coroutine, Dict, List, Mapping, Optional, Sequ
 from . import payload
 from .aio.calls import AsyncTaskCalls
 from .aio.context import AsyncContext
+from .aio.steps import go_aside
 from .aio.transport import AsyncTransport
 from .blocking.calls import TaskCalls
 from .blocking.context import Context
@@ -411,10 +412,7 @@ class Runtime:
             handler = self._handlers.get(task.kind)
             if handler is None:
                 raise TaskError(f"no handler takes {task.kind!r}", TaskError.NO_HANDLER)
-            if handler.is_async:
-                result = await self._run_async(handler, calls)
-            else:
-                result = await self._run_in_thread(handler, task, lease)
+            result = await self._run_steps(handler, calls)
             completion = _Completion.of(task, result, slot)
         except SetAside:
             await self._end(calls, None, None)
@@ -427,6 +425,29 @@ class Runtime:
             await self._end(calls, completion, None)
         finally:
             self._book.remove(lease)
+
+    async def _run_steps(self, handler: Handler, calls: AsyncTaskCalls) -> Any:
+        """Runs a handler from its top, again when what it was to be set aside for is there already."""
+        task, lease = calls.task, calls.lease
+        while True:
+            lease.recorded.begin_run()
+            try:
+                if handler.is_async:
+                    result = await self._run_async(handler, calls)
+                else:
+                    result = await self._run_in_thread(handler, task, lease)
+            except SetAside:
+                aside = lease.recorded.aside
+                stays = lease.reason in (CancelReason.LEASE_LOST, CancelReason.CANCEL_REQUESTED)
+                if aside is None or lease.set_aside or stays or await go_aside(calls, aside):
+                    raise
+                continue
+            if lease.recorded.aside is not None and not lease.set_aside:
+                step = lease.recorded.aside.step
+                reason = f"the handler returned a result although step {step!r} set its attempt aside: it must let SetAside pass"
+                log.error("%s: %s", task.execution_id, reason)
+                raise TaskError(reason, TaskError.SWALLOWED, retryable=False)
+            return result
 
     async def _run_async(self, handler: Handler, calls: AsyncTaskCalls) -> Any:
         context = AsyncContext(calls, self.settings.instance)

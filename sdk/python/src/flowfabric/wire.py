@@ -1167,6 +1167,8 @@ class Signal(TypedDict):
 class Resume(TypedDict):
     """Why an attempt goes on, for the worker that continues it."""
 
+    actor: NotRequired[Optional[str]]
+    """The operator who ended a step's wait."""
     cause: ResumeCause
     """What ended it."""
     children: NotRequired[Optional[List[Child]]]
@@ -1183,6 +1185,33 @@ class Resume(TypedDict):
     """The wait that ended, by the name it was suspended under."""
     suspension_id: str
     """The suspension that ended."""
+
+
+StepKind = Literal["run", "sleep", "signal", "children", "spawn"]
+
+
+StepState = Literal["waiting", "done", "failed"]
+
+
+class TaskStep(TypedDict):
+    """A step as a claimed task carries it."""
+
+    due_at: NotRequired[Optional[int]]
+    """When a sleep ends, or when a failed step is tried again."""
+    input_digest: NotRequired[Optional[str]]
+    """What the handler made of the step's input."""
+    kind: StepKind
+    """What it is."""
+    name: str
+    """Its name."""
+    result: NotRequired[Any]
+    """What it returned. Absent above 4 KiB, and of a step that is no `run`: read it apart."""
+    result_encoding: NotRequired[Optional[Encoding]]
+    """How `result` carries its bytes."""
+    state: StepState
+    """What became of it. A sleep stays `waiting` here: it is over at `due_at`."""
+    tries: int
+    """How often it was tried."""
 
 
 class Task(TypedDict):
@@ -1236,6 +1265,10 @@ class Task(TypedDict):
     """The execution's priority."""
     resume: NotRequired[Optional[Resume]]
     """Why a waiting attempt goes on."""
+    steps: NotRequired[List[TaskStep]]
+    """What earlier runs of the handler recorded, in the order in which it was recorded first."""
+    steps_more: NotRequired[bool]
+    """More is recorded than fits here: a step that is not among `steps` is asked for by its name before it runs."""
     tags: Dict[str, str]
     """The execution's tags."""
     trace_parent: NotRequired[Optional[str]]
@@ -1417,8 +1450,14 @@ class CreateWaitpointBody(TypedDict):
     """Its name in the suspension."""
     request_id: NotRequired[Optional[str]]
     """The same id opens the same waitpoint once."""
+    step: NotRequired[Optional[str]]
+    """The step whose wait it belongs to: it outlives the attempt. One that is open already is answered without
+    tokens.
+    """
     uses: NotRequired[Optional[int]]
     """How many signals a token delivers."""
+    waitpoint_id: NotRequired[Optional[str]]
+    """The step's open waitpoint: it gets new tokens, and those it had stop working."""
 
 
 class CreatedToken(AccessToken):
@@ -1725,6 +1764,10 @@ class Execution(TypedDict):
     """Which of its fallbacks the next attempt uses."""
     flow_id: NotRequired[Optional[str]]
     """The flow it is a member of."""
+    forked_from: NotRequired[Optional[str]]
+    """The execution whose steps it started with."""
+    forks: NotRequired[List[str]]
+    """The newest forks of it, the oldest first."""
     inbound: NotRequired[Optional[Inbound]]
     """When it may run, in a flow."""
     input: Any
@@ -1783,6 +1826,8 @@ class Execution(TypedDict):
     """When it expires if it has not started."""
     state: PublicState
     """What a user calls its state."""
+    steps: NotRequired[int]
+    """How many steps its handler has recorded; `/steps` shows them."""
     suspension: NotRequired[Optional[Suspension]]
     """What it waits for while it is suspended."""
     tags: Dict[str, str]
@@ -2328,6 +2373,36 @@ class FlowSubmitted(TypedDict):
     """Its state."""
 
 
+class ForkBody(TypedDict):
+    """What a fork changes. What is absent is as at the origin."""
+
+    from_step: NotRequired[Optional[str]]
+    """The fork starts with copies of the finished steps before this one; the default is all of them."""
+    idempotency_key: NotRequired[Optional[str]]
+    """The same key for the same origin forks once."""
+    input: NotRequired[Any]
+    """Another input."""
+    lane: NotRequired[Optional[str]]
+    """Another lane."""
+    priority: NotRequired[Optional[int]]
+    """Another priority."""
+    tags: NotRequired[Optional[Mapping[str, str]]]
+    """Other tags, in place of all it has."""
+
+
+class Forked(TypedDict):
+    """An execution that was forked off another one."""
+
+    duplicate: bool
+    """The same key had forked it before."""
+    execution_id: str
+    """The fork."""
+    state: NotRequired[Optional[PublicState]]
+    """Its state."""
+    steps: int
+    """How many steps it has: at first those that were copied."""
+
+
 FrameMode = Literal["durable", "summary", "live"]
 
 
@@ -2814,6 +2889,8 @@ class MemberPage(TypedDict):
 class OpenedWaitpoint(TypedDict):
     """A waitpoint that was opened now, with the tokens that are shown this once."""
 
+    done: NotRequired[bool]
+    """The wait of its step is over: nothing was opened."""
     expires_at: NotRequired[Optional[int]]
     """When it closes by itself."""
     key: str
@@ -2871,6 +2948,40 @@ class ProgressBody(TypedDict):
     """Percent."""
     request_id: NotRequired[Optional[str]]
     """Taken and not used: a repetition notes the same."""
+
+
+class StepFailure(TypedDict):
+    """How a try of a step failed."""
+
+    category: str
+    """What kind of failure it is."""
+    reason: str
+    """Why, for people."""
+
+
+class PutStepBody(TypedDict):
+    """What became of a step: its result, or with `failure` how its last try failed."""
+
+    failure: NotRequired[Optional[StepFailure]]
+    """The last try has failed; there is no result then."""
+    fence: Fence
+    """The fence of the lease."""
+    input_digest: NotRequired[Optional[str]]
+    """A digest of the step's input: a later run that has another one learns so."""
+    rerun: NotRequired[Optional[bool]]
+    """A result that was stored with another `input_digest` is replaced."""
+    result: NotRequired[Any]
+    """The result, at most 1 MiB; absent for none."""
+    retry_at: NotRequired[Optional[int]]
+    """When a failed step is tried again."""
+    started_at: NotRequired[Optional[int]]
+    """When it began, by the worker's clock."""
+    tries: NotRequired[Optional[int]]
+    """How often it was tried, this time included; the default is 1."""
+
+
+#: What a worker's word about a step did.
+PutStepOutcome = Literal["stored", "known", "noted"]
 
 
 class QuotaRate(TypedDict):
@@ -3063,6 +3174,27 @@ class Released(TypedDict):
 
     outcome: ReleaseOutcome
     """What happened."""
+
+
+class ReplayFromStep(TypedDict):
+    """At this step: the steps recorded before it are kept."""
+
+    step: str
+    """At this step: the steps recorded before it are kept."""
+
+
+#: Where a replay goes on.
+ReplayFrom = Union[Literal["start"], ReplayFromStep]
+
+
+#: How an ended execution is run again.
+ReplayBody = TypedDict(
+    "ReplayBody",
+    {
+        "from": NotRequired[Optional[ReplayFrom]],
+        "reason": NotRequired[Optional[str]],
+    },
+)
 
 
 class ReplayWhere(TypedDict):
@@ -3404,6 +3536,36 @@ class SigningKeyPage(TypedDict):
     """Where the next one begins."""
 
 
+class SleepBody(TypedDict):
+    """A rest until a time. One of `until` and `ms` is given."""
+
+    continuation: NotRequired[Any]
+    """What the run that continues the attempt gets back, at most 256 KiB."""
+    fence: Fence
+    """The fence of the lease."""
+    ms: NotRequired[Optional[int]]
+    """How long from now."""
+    request_id: NotRequired[Optional[str]]
+    """Taken and not used: the fence makes a repetition safe."""
+    step: NotRequired[Optional[str]]
+    """Names the sleep: its first call sets the time, and a call after that time keeps the lease."""
+    until: NotRequired[Optional[int]]
+    """Until when."""
+
+
+#: What a sleep did.
+SleepOutcome = Literal["resting", "done"]
+
+
+class Slept(TypedDict):
+    """What became of a sleep."""
+
+    outcome: SleepOutcome
+    """What happened."""
+    until: int
+    """When the sleep ends, or ended."""
+
+
 class SpawnBody(TypedDict):
     """Children to spawn."""
 
@@ -3413,6 +3575,8 @@ class SpawnBody(TypedDict):
     """The fence of the lease."""
     request_id: NotRequired[Optional[str]]
     """The same id with the same children spawns them once."""
+    step: NotRequired[Optional[str]]
+    """Makes it a step: once it is done, a later call with this name answers the same children."""
 
 
 class SpawnedChild(TypedDict):
@@ -3473,6 +3637,72 @@ class Stats(TypedDict):
     """How many timers are set."""
     workers: WorkerStats
     """The workers that may run some of it."""
+
+
+class Step(TypedDict):
+    """A step that a handler recorded. `due_at` is when a sleep ends, or when a failed step is tried again."""
+
+    attempt_index: int
+    """`attempt_index`: 0 to 9007199254740991"""
+    due_at: NotRequired[Optional[int]]
+    """`time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch."""
+    ended_at: NotRequired[Optional[int]]
+    """`time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch."""
+    failure: NotRequired[Optional[Failure]]
+    """`failure?`"""
+    input_digest: NotRequired[Optional[str]]
+    """`step_digest?`: 1 to 128 bytes of `^[%w%+/=_%-]+$`. What a caller makes of a step's input, to find out whether
+    it changed.
+    """
+    kind: StepKind
+    """`step_kind`: `run`, `sleep`, `signal`, `children`, `spawn`"""
+    name: str
+    """`step_name`: 1 to 256 bytes. A step of a handler, by which a later run finds it again."""
+    number: int
+    """`count`: 0 to 9007199254740991"""
+    result_bytes: NotRequired[Optional[int]]
+    """`count?`: 0 to 9007199254740991"""
+    started_at: int
+    """`time_ms`: 0 to 9007199254740991. Milliseconds since the epoch."""
+    state: StepState
+    """`step_state`: `waiting`, `done`, `failed`"""
+    tries: int
+    """`count`: 0 to 9007199254740991"""
+
+
+class StepFound(TypedDict):
+    """A step with its result."""
+
+    result: NotRequired[Any]
+    """What it returned."""
+    result_encoding: NotRequired[Optional[Encoding]]
+    """How `result` carries its bytes."""
+    resume: NotRequired[Optional[Resume]]
+    """What a wait that is over came to: its signals or children."""
+    step: Step
+    """The step."""
+
+
+class StepPage(TypedDict):
+    """A page of a list."""
+
+    items: List[Step]
+    """The page."""
+    next_cursor: NotRequired[Optional[str]]
+    """Where the next one begins."""
+
+
+class StepPut(TypedDict):
+    """What a worker's word about a step did, and the result that counts."""
+
+    input_digest: NotRequired[Optional[str]]
+    """The digest that a known step was stored with."""
+    outcome: PutStepOutcome
+    """What happened."""
+    result: NotRequired[Any]
+    """The result that is stored: of a known step the first one, whatever was sent."""
+    result_encoding: NotRequired[Optional[Encoding]]
+    """How `result` carries its bytes."""
 
 
 #: What a line of a stream says.
@@ -3696,8 +3926,18 @@ class SuspendAnswerAlreadySatisfied(TypedDict):
     """None."""
 
 
+class SuspendAnswerDone(TypedDict):
+    """The wait of this step was over before: the worker keeps the lease."""
+
+    execution_id: str
+    """The task's execution."""
+    outcome: Literal["done"]
+    resume: Resume
+    """What the wait came to."""
+
+
 #: What became of a suspend.
-SuspendAnswer = Union[SuspendAnswerSuspended, SuspendAnswerAlreadySatisfied]
+SuspendAnswer = Union[SuspendAnswerSuspended, SuspendAnswerAlreadySatisfied, SuspendAnswerDone]
 
 
 #: What happens when the time is over.
@@ -3742,11 +3982,15 @@ class SuspendBody(TypedDict):
     request_id: NotRequired[Optional[str]]
     """The same id suspends once."""
     step: NotRequired[Optional[str]]
-    """Names the wait: the claim that continues the attempt carries it in `resume`."""
+    """Makes the wait a step: it outlives the attempt, and once it is over a later call with this name keeps the
+    lease and answers what the wait came to.
+    """
     timeout_behavior: NotRequired[Optional[TimeoutBehaviorWord]]
     """`auto_resume` is short for `auto_resume_with_timeout_signal`."""
     timeout_ms: NotRequired[Optional[int]]
     """How long it may take."""
+    wait: NotRequired[Optional[str]]
+    """Only names the wait: the claim that continues the attempt carries the name as `resume.step`."""
     waitpoints: NotRequired[Optional[Sequence[WaitpointBody]]]
     """Where it waits; the default is at every waitpoint the attempt has opened."""
 
@@ -3878,6 +4122,8 @@ class WaitChildrenBody(TypedDict):
     """The fence of the lease."""
     request_id: NotRequired[Optional[str]]
     """The same id waits once."""
+    step: NotRequired[Optional[str]]
+    """Makes it a step: once it is done, a later call with this name answers the same outcomes and keeps the lease."""
 
 
 class WaitedForChildrenWaiting(TypedDict):

@@ -21,14 +21,14 @@ class AsyncTaskCalls:
         self.task = task
         self.lease = lease
 
-    async def call(self, verb: str, said: Mapping[str, Any], *, ends: bool = False) -> Any:
+    async def call(self, verb: str, said: Mapping[str, Any], *, ends: bool = False, method: str = "POST") -> Any:
         """Makes a call under the task's fence. With `ends`, it is the last call of this run.
 
         If the response is lost, the call is repeated, and the engine returns what it committed.
         """
         raw = payload.dump({"fence": self.task.fence, **said})
         path = f"/v1/tasks/{segment(self.task.execution_id)}/{verb}"
-        request = Request("POST", path, None, raw, timeout_s=max(1.0, self.lease.ttl_s / 3), once=True)
+        request = Request(method, path, None, raw, timeout_s=max(1.0, self.lease.ttl_s / 3), once=True)
         request = request.identified()
         failures = 0
         while True:

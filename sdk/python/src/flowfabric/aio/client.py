@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import ssl
 import time
-from typing import Any, AsyncIterator, Iterable, Mapping, Optional, Sequence, cast
+from typing import Any, AsyncIterator, Dict, Iterable, Mapping, Optional, Sequence, cast
 
 from typing_extensions import Unpack
 
@@ -14,6 +14,7 @@ from ..errors import of_item
 from ..execution import Fields, submission
 from ..http.message import TIMEOUT_S, Request, Retry
 from ..http.origin import Origin, segment
+from ..ids import mint
 from ..values import BatchItem, Child, Event, Frame, NotEnded, Result, Signal, StreamPage, Submitted
 from .budgets import AsyncBudgets
 from .fleet import AsyncFleet
@@ -124,9 +125,44 @@ class AsyncClient:
         """Cancels an execution: at once, or with a grace period, when its worker has stopped or the period is over."""
         return cast(wire.ExecutionDone, await self._do(execution_id, "cancel", {"reason": reason, "grace_ms": grace_ms}))
 
-    async def replay(self, execution_id: str, reason: Optional[str] = None) -> wire.ExecutionDone:
-        """Runs an ended execution again."""
-        return cast(wire.ExecutionDone, await self._do(execution_id, "replay", {"reason": reason}, repeatable=False))
+    async def replay(
+        self,
+        execution_id: str,
+        reason: Optional[str] = None,
+        *,
+        from_step: Optional[str] = None,
+        from_start: bool = False,
+    ) -> wire.ExecutionDone:
+        """Runs an ended execution again. It keeps its steps, those before `from_step`, or none with `from_start`."""
+        place: Any = "start" if from_start else None if from_step is None else {"step": from_step}
+        said = {"reason": reason, "from": place}
+        return cast(wire.ExecutionDone, await self._do(execution_id, "replay", said, repeatable=False))
+
+    async def fork(
+        self,
+        execution_id: str,
+        *,
+        from_step: Optional[str] = None,
+        input: Any = None,
+        lane: Optional[str] = None,
+        priority: Optional[int] = None,
+        tags: Optional[Mapping[str, str]] = None,
+        idempotency_key: Optional[str] = None,
+    ) -> str:
+        """Submits a new execution with copies of this one's finished steps, those before `from_step` or all; returns its id."""
+        said: Dict[str, Any] = {
+            "from_step": from_step,
+            "lane": lane,
+            "priority": priority,
+            "tags": tags,
+            "idempotency_key": idempotency_key or mint(),
+        }
+        payload.put(said, "input", input)
+        return str((await self._do(execution_id, "fork", said))["execution_id"])
+
+    def steps(self, execution_id: str) -> AsyncIterator[wire.Step]:
+        """The steps of an execution, in the order in which they were first recorded."""
+        return cast("AsyncIterator[wire.Step]", pages(self._transport, f"{_path(execution_id)}/steps"))
 
     async def hold(self, execution_id: str, reason: Optional[str] = None) -> wire.ExecutionDone:
         """Keeps an execution from starting."""

@@ -21,6 +21,7 @@ from ..task import Task
 from ..values import BudgetAnswer, Child, Opened, ReserveAnswer, Resume, Signal, StreamPage, Upstream
 from .calls import AsyncTaskCalls
 from .pages import pages
+from .steps import AsyncSteps
 
 #: The maximum number of frames and bytes in one request.
 _FRAMES_MAX = 1000
@@ -41,7 +42,7 @@ class WaitOptions(TypedDict, total=False):
     step: Optional[str]
 
 
-class AsyncContext:
+class AsyncContext(AsyncSteps):
     """A handler's view of its task. Every call is fenced, and is safely repeated if its response is lost.
 
     Calls that end the run (suspend, wait for children, delay, yield, cancel) raise a `SetAside`. Do not catch it. After a
@@ -62,11 +63,6 @@ class AsyncContext:
         self._resume_taken = False
 
     # The task.
-
-    @property
-    def task(self) -> Task:
-        """The claimed task."""
-        return self._calls.task
 
     @property
     def execution_id(self) -> str:
@@ -277,7 +273,7 @@ class AsyncContext:
             "condition": condition,
             "timeout_ms": timeout_ms,
             "timeout_behavior": timeout_behavior,
-            "step": step,
+            "wait": step,
             "request_id": mint(),
         }
         put(said, "continuation", continuation)
