@@ -25,7 +25,7 @@ use crate::times::now_ms;
 /// in a loop by its name and --key. A command that fails stores nothing: `ff step` ends with its exit code, and the next attempt
 /// runs it again. A command runs at least once: when the machine dies between its effect and the store, it runs again.
 #[derive(Args)]
-#[command(after_help = "Example, in a script of `ff worker exec`:
+#[command(after_help = "Example:
   ff step fetch -- curl -fsS https://example.com/data > data.json
   for part in 1 2 3; do ff step upload --key $part -- ./upload.sh $part; done")]
 pub struct Step {
