@@ -68,8 +68,8 @@ return {
   "query.describe", "query.attempt", "query.list", "query.events", "query.outbox", "query.explain",
   "query.explain_lane", "query.ahead", "query.leases", "query.signals", "query.stats", "query.depth", "query.library",
 
-  "maintenance.flow_invariants", "maintenance.quota_invariants", "maintenance.budget_invariants",
-  "maintenance.invariants", "maintenance.fire_due", "maintenance.next_due", "maintenance.ack_outbox",
-  "maintenance.tally_events", "maintenance.trim_events", "maintenance.review_routes", "maintenance.fix_partitions",
-  "maintenance.check_executions", "maintenance.check_keys",
+  "maintenance.flow_invariants", "maintenance.head_invariants", "maintenance.quota_invariants",
+  "maintenance.budget_invariants", "maintenance.invariants", "maintenance.fire_due", "maintenance.next_due",
+  "maintenance.ack_outbox", "maintenance.tally_events", "maintenance.trim_events", "maintenance.review_routes",
+  "maintenance.fix_partitions", "maintenance.check_executions", "maintenance.check_keys",
 }

@@ -12,13 +12,13 @@ define.fn {
   flags = { "allow-oom" },
   args = {
     execution_id = "execution_id", grant_id = "grant_id", instance = "instance", worker_id = "worker_id",
-    capabilities = "capabilities", lease_ttl_ms = "lease_ttl_ms", attempt_id = "attempt_id", lease_id = "lease_id",
-    keep = "holder_sets?",
+    capabilities = "capabilities", kinds = "kind_set?", lease_ttl_ms = "lease_ttl_ms", attempt_id = "attempt_id",
+    lease_id = "lease_id", keep = "holder_sets?",
   },
   reply = { claimed = { task = "task" }, replayed = { task = "task" } },
   errs = { "execution_not_found", "grant_not_found", "not_capable", "capability_invalid" },
   call = function(tx, a)
-    local rec, replayed = consume.one(tx, a, choose.set_of(a.capabilities), a)
+    local rec, replayed = consume.one(tx, a, choose.worker(a.capabilities, a.kinds), a)
     if rec == nil then return replayed end
     if replayed then return reply.ok("replayed", { task = start.task(tx, rec) }) end
     consume.announce(tx, rec.path, rec.wake)

@@ -12,18 +12,23 @@ local start = require "transition.start"
 local walk = require "transition.walk"
 
 -- Grants of this very request that are still open, so that a lost reply is answered again.
-local function replayed(tx, copy, found, a)
+local function replayed(tx, copy, worker, a)
   local wanted = choose.set_of(a.grant_ids)
-  local out = {}
-  for _, name in ipairs(choose.names(found)) do
+  local open, out = {}, {}
+  for _, name in ipairs(choose.names(tx, copy, worker)) do
     local from, to = string.format("%.0f", home.granted_from), "(" .. string.format("%.0f", home.active_from)
-    for _, item in ipairs(tx:zhighest(keys.queue(tx, copy.path, name), to, from, limits.batch_max)) do
+    for _, item in ipairs(tx:zhighest(keys.queue_named(tx, copy.path, name), to, from, limits.batch_max)) do
       local rec = execution.load(tx, item.member)
       if rec and rec.grant and wanted[grant.asked_as(rec)] and grant.open(rec, rec.grant, tx.now) then
-        out[#out + 1] = grant.typed(rec)
+        open[#open + 1] = rec
       end
     end
   end
+  table.sort(open, function(x, y)
+    if x.score ~= y.score then return x.score < y.score end
+    return x.id < y.id
+  end)
+  for i, rec in ipairs(open) do out[i] = grant.typed(rec) end
   return out
 end
 
@@ -50,8 +55,8 @@ define.fn {
   flags = { "allow-oom" },
   weight = "max",
   args = {
-    namespace = "namespace", lane = "lane", instance = "instance", capabilities = "capabilities", max = "batch_size",
-    ttl_ms = "grant_ttl_ms", grant_ids = "[grant_id]", lease_ids = "lease_ids?",
+    namespace = "namespace", lane = "lane", instance = "instance", capabilities = "capabilities", kinds = "kind_set?",
+    max = "batch_size", ttl_ms = "grant_ttl_ms", grant_ids = "[grant_id]", lease_ids = "lease_ids?",
   },
   reply = {
     granted = { grants = "[grant]", next_score = "int?" }, replayed = { tasks = "[task]" },
@@ -67,14 +72,15 @@ define.fn {
     local copy = lane.load(tx, a.namespace .. "/" .. a.lane)
     if copy == nil then return reply.ok("granted", { grants = {} }) end
     if not lane.starts(copy) then return reply.ok("paused", { state = copy.state }) end
-    local capabilities = choose.set_of(a.capabilities)
-    local found = choose.candidates(tx, copy, capabilities, a.max, true)
-    local grants = replayed(tx, copy, found, a)
+    lane.prepare(tx, copy)
+    local worker = choose.worker(a.capabilities, a.kinds)
+    local grants = replayed(tx, copy, worker, a)
     if #grants > 0 then return reply.ok("granted", { grants = grants }) end
+    local found = choose.candidates(tx, copy, worker, a.max, true)
 
     local looks = 0
     while #grants < a.max and looks < limits.batch_max do
-      local id, queue = choose.take(tx, found, copy, capabilities)
+      local id, queue = choose.take(tx, found)
       if id == nil then break end
       looks = looks + 1
       local one = tx:item(give_one, tx, a, copy, id, a.grant_ids[#grants + 1])
@@ -88,6 +94,8 @@ define.fn {
         grants[#grants + 1] = one.grant
       end
     end
-    return reply.ok("granted", { grants = grants, next_score = choose.remember_rest(tx, copy, found) })
+    local head = choose.next_score(tx, found)
+    choose.remember_rest(tx, copy, found)
+    return reply.ok("granted", { grants = grants, next_score = head })
   end,
 }

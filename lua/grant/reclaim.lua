@@ -18,12 +18,13 @@ end
 
 define.fn {
   name = "ff_grant_reclaim",
-  doc = "An operator hands an interrupted execution to a chosen worker, who must serve its lane and have what it "
-    .. "requires.",
+  doc = "An operator hands an interrupted execution to a chosen worker, who must serve its lane, take its kind and "
+    .. "have what it requires.",
   flags = { "allow-oom" },
   args = {
     execution_id = "execution_id", grant_id = "grant_id", instance = "instance", ttl_ms = "grant_ttl_ms",
     actor = "actor", namespace = "namespace", lanes = "lane_names", capabilities = "capabilities",
+    kinds = "kind_set?",
   },
   reply = { granted = { grant = "grant" } },
   errs = { "execution_not_found", "execution_not_runnable", "not_capable", "capability_invalid" },
@@ -37,7 +38,7 @@ define.fn {
     if not free or rec.next ~= "reclaim" or not start.possible(rec, tx.now) or start.stopped(tx, rec) then
       return reply.err("execution_not_runnable", { lifecycle_phase = rec.phase, blocking_reason = rec.reason })
     end
-    local refused = unserved(rec, a) or consume.incapable(rec, choose.set_of(a.capabilities))
+    local refused = unserved(rec, a) or consume.incapable(rec, choose.worker(a.capabilities, a.kinds))
     if refused then return refused end
     more.note_action(tx, rec, "grant_reclaim", a.actor)
     grant.give(tx, rec, a.grant_id, a.instance, a.ttl_ms, lane.load(tx, rec.path))

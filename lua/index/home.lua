@@ -1,15 +1,16 @@
 -- Where an execution's state puts it: exactly one entry in exactly one sorted set of its lane.
 --
--- Work that could run, is granted, or runs shares one set per requirement set, in three bands of scores:
--- eligible work by its queue score, then granted, then active work by creation time. Starting an
--- execution is thus one write that moves it from band to band, and no execution can stand in two of them.
+-- Work that could run, is granted, or runs shares one set per queue, in three bands of scores: eligible work by its
+-- queue score, then granted, then active work by creation time. Starting an execution is thus one write that moves it
+-- from band to band, and no execution can stand in two of them.
 local keys = require "lib.keys"
+local limits = require "lib.limits"
 local queues = require "index.queues"
 local lane = require "record.lane"
 
 local home = {}
 
-local granted_from, active_from = 2000000000000000, 4000000000000000
+local granted_from, active_from = limits.granted_from, limits.active_from
 home.granted_from, home.active_from = granted_from, active_from
 
 local blocked = {
@@ -36,19 +37,14 @@ end
 
 -- The sorted set of a place.
 function home.key(tx, rec, path, place)
-  if place == "queue" then return keys.queue(tx, path, rec.queue) end
+  if place == "queue" then return keys.queue(tx, path, rec.queue, rec.kind) end
   return keys.place(tx, path, place)
 end
 
--- The name under which a lane remembers that a queue is quiet.
-home.quiet = setmetatable({ any = "quiet:any" }, { __index = function(_, queue) return "quiet:" .. queue end })
-
 -- Tells dispatchers that something can be claimed, unless they are known to be coming back anyway.
-local function announce(tx, rec, fresh)
+local function announce(tx, rec, name, fresh)
   local copy = not fresh and rec.prio == 0 and lane.load(tx, rec.path)
-  if not copy or lane.recall(tx, copy, home.quiet[rec.queue]) == nil then
-    tx:announce("ready", rec.path, rec.queue, rec.score)
-  end
+  if not copy or not queues.quiet(tx, copy, name) then tx:announce("ready", rec.path, name, rec.score) end
 end
 
 -- Plans the move from where the record was loaded to where its state puts it now. `was_path` is there when its lane
@@ -57,16 +53,17 @@ function home.move(tx, rec, place, score)
   local was_place, was_path = rec.was_place, rec.was_path or rec.path
   local path = rec.path
   if was_place == place and rec.was_score == score and was_path == path then return end
-  local key, fresh = home.key(tx, rec, path, place), false
-  if was_place ~= place or was_path ~= path then
-    if was_place then
-      local was_key = home.key(tx, rec, was_path, was_place)
-      tx:zrem(was_key, rec.id)
+  local key, moved = home.key(tx, rec, path, place), was_place ~= place or was_path ~= path
+  if moved and was_place then tx:zrem(home.key(tx, rec, was_path, was_place), rec.id) end
+  if place == "queue" then
+    local eligible = rec.phase == "runnable" and rec.grant == nil
+    if moved or eligible then
+      local name = queues.name(rec.queue, rec.kind)
+      local fresh = queues.entered(tx, path, name, rec.requires, eligible and score or nil)
+      if eligible then announce(tx, rec, name, fresh) end
     end
-    if place == "queue" and rec.queue ~= "any" then fresh = queues.joined(tx, path, rec.queue, rec.requires) end
   end
   tx:zadd(key, score, rec.id)
-  if place == "queue" and rec.phase == "runnable" and rec.grant == nil then announce(tx, rec, fresh) end
   rec.was_place, rec.was_score = place, score
   if rec.was_path then rec.was_path = nil end
 end

@@ -7,11 +7,10 @@ local lane = require "record.lane"
 
 -- A lane that starts again, or whose work is claimed directly again, is an edge for each of its queues that holds work.
 local function announce_queues(tx, path)
-  local names = { "any" }
-  for _, entry in ipairs(queues.all(tx, path)) do names[#names + 1] = entry.queue end
-  for _, name in ipairs(names) do
-    local head = tx:zlowest(keys.queue(tx, path, name), "-inf", "(" .. string.format("%.0f", home.granted_from), 1)[1]
-    if head then tx:announce("ready", path, name, head.score) end
+  for _, entry in ipairs(queues.all(tx, path)) do
+    local below = "(" .. string.format("%.0f", home.granted_from)
+    local head = tx:zlowest(keys.queue_named(tx, path, entry.queue), "-inf", below, 1)[1]
+    if head then tx:announce("ready", path, entry.queue, head.score) end
   end
 end
 

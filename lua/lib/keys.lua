@@ -5,7 +5,7 @@ local sub, match, sha1hex = string.sub, string.match, redis.sha1hex
 
 -- Names that are made over and over are kept, up to a number.
 local routes = {}
-local kept_max = 256
+local kept_max = 4096
 
 -- The names of a partition that hold nothing but its tag, and those of its lanes. The configuration record has no tag:
 -- whoever asks for a key of a partition there has the wrong route.
@@ -87,15 +87,24 @@ function keys.lane(tx, path) return of_lane(tx.names, path).copy end
 -- What a partition remembers of a lane.
 function keys.lane_memory(tx, path) return of_lane(tx.names, path).memory end
 function keys.lanes(tx) return "ff:idx:" .. tx.tag .. ":lanes" end
+-- The queues of a lane, and the heads of those beside its main one.
 function keys.queues(tx, lane) return "ff:idx:" .. tx.tag .. ":lane:" .. lane .. ":queues" end
-function keys.queue(tx, path, queue)
+function keys.heads(tx, path) return keys.place(tx, path, "heads") end
+-- A queue by its name, which is its class and its kind.
+function keys.queue_named(tx, path, name) return of_lane(tx.names, path).place .. "queue:" .. name end
+function keys.queue(tx, path, class, kind)
   local lane = of_lane(tx.names, path)
-  local key = lane.queues[queue]
+  local known = lane.queues[class]
+  local key = known and known[kind]
   if key == nil then
-    key = lane.place .. "queue:" .. queue
+    key = lane.place .. "queue:" .. class .. ":" .. kind
     if tx.names.kept >= kept_max then return key end
     tx.names.kept = tx.names.kept + 1
-    lane.queues[queue] = key
+    if known == nil then
+      known = {}
+      lane.queues[class] = known
+    end
+    known[kind] = key
   end
   return key
 end

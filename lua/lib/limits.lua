@@ -1,6 +1,6 @@
 -- Every bound of the library, named once; contracts and loops refer to these.
 return {
-  format = 2, -- of what is stored
+  format = 3, -- of what is stored
   input_bytes_max = 1048576,
   result_bytes_max = 1048576,
   result_inline_bytes_max = 512, -- a result up to this size stands in the execution's record
@@ -52,7 +52,16 @@ return {
   list_looks_max = 1000, -- index entries one list call looks at
   list_limit_max = 1000,
   list_pages_per_millisecond_max = 64,
-  queues_per_claim_max = 256, -- requirement sets one claim looks at
+  kinds_max = 1000, -- of one worker
+  queues_per_grant_max = 256, -- queues in which a repeated request for grants is looked for
+  queues_per_review_max = 256, -- queues one call compares with the workers there are
+  queues_named_max = 128, -- queues a claim looks for by name when others stand in front of them
+  heads_page_min = 16, -- heads of queues a claim reads at first, beyond those it needs
+  heads_page_max = 1024, -- and at most at once
+  heads_looks_max = 16384, -- heads of queues one claim looks at
+  -- The bands of a queue's scores: eligible work stands below the granted, and that below the active.
+  granted_from = 2000000000000000,
+  active_from = 4000000000000000,
   renewals_reset_reclaims = 3,
   uncovered_grace_ms = 1000,
   events_max = 1000000,

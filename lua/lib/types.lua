@@ -58,7 +58,10 @@ local scalar = {
   { name = "worker_id", base = "text", min = 1, max = limits.name_bytes_max, pattern = name_pattern, refuse = dots },
   { name = "instance", base = "text", min = 1, max = limits.name_bytes_max, pattern = name_pattern, refuse = dots },
   { name = "actor", base = "text", min = 1, max = 128 },
-  { name = "queue", base = "text", min = 1, max = 64 },
+  { name = "queue", base = "text", min = 1, max = 200,
+    doc = "The name of a queue: the class of what its work requires, a colon, and its kind." },
+  { name = "kind_set", base = "bytes", min = 0, max = limits.kinds_max * (limits.kind_bytes_max + 2) + 5,
+    doc = "A packed list of kinds: a worker sends the same one with every claim, so it is read as it is." },
   { name = "kind", base = "text", min = 1, max = limits.kind_bytes_max, pattern = "^[%w%p ]+$" },
   { name = "encoding", base = "text", min = 1, max = 64, pattern = "^[%w%._%-/%+]+$" },
   { name = "digest", base = "text", min = 32, max = 64, pattern = "^%x+$" },
@@ -201,12 +204,13 @@ local scalar = {
 
 local list = {
   { name = "capabilities", of = "capability", max = limits.capabilities_max, bytes_max = limits.capability_bytes_max },
+  { name = "kinds", of = "kind", max = limits.kinds_max },
+  { name = "worker_classes", of = "worker_class", max = 4096 },
   { name = "fallbacks", of = "fallback", max = limits.fallbacks_max },
   { name = "categories", of = "category", max = 64 },
   { name = "budget_refs", of = "budget_ref", max = limits.budgets_max },
   { name = "quota_refs", of = "quota_ref", max = limits.quotas_max },
   { name = "lane_names", of = "lane", max = limits.lanes_per_worker_max },
-  { name = "capability_sets", of = "capabilities", max = 4096 },
   { name = "lease_ids", of = "lease_id", max = limits.batch_max },
   { name = "attempt_ids", of = "attempt_id", max = limits.batch_max },
   { name = "instances", of = "instance", max = 1024 },
@@ -655,8 +659,10 @@ local struct = {
   { name = "worker", fields = {
     { "instance", "instance" }, { "worker_id", "worker_id" }, { "namespace", "namespace" }, { "lanes", "lane_names" },
     { "capabilities", "capabilities" }, { "slots", "slots" }, { "state", "worker_state" }, { "incarnation", "uuid?" },
-    { "owner", "actor?" }, { "registered_at", "time_ms" }, { "expires_at", "time_ms" },
+    { "owner", "actor?" }, { "registered_at", "time_ms" }, { "expires_at", "time_ms" }, { "kinds", "kinds?" },
   } },
+  { name = "worker_class", doc = "What workers of one sort take: these kinds, or all, that need no more than this.",
+    fields = { { "capabilities", "capabilities" }, { "kinds", "kinds?" } } },
   { name = "access", doc = "What the bearer of a token may do. A scope that is absent is everything.", fields = {
     { "access_id", "uuid" }, { "name", "access_name" }, { "roles", "roles" }, { "namespaces", "namespaces?" },
     { "lanes", "lane_names?" }, { "capabilities", "capabilities?" }, { "created_at", "time_ms" },
@@ -666,7 +672,7 @@ local struct = {
   { name = "server", fields = { { "server_id", "uuid" }, { "expires_at", "time_ms" }, { "listening", "bool" } } },
   { name = "queue_facts", fields = {
     { "queue", "queue" }, { "requires", "capabilities" }, { "admission", "bool" }, { "eligible", "count" },
-    { "uncovered", "bool" }, { "head_score", "int?" },
+    { "uncovered", "bool" }, { "head_score", "int?" }, { "kind", "kind" },
   } },
   { name = "lane_counts", fields = {
     { "namespace", "namespace" }, { "lane", "lane" }, { "state", "lane_state" }, { "eligible", "count" },

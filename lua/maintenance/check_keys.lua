@@ -4,6 +4,7 @@ local reply = require "lib.reply"
 local check = require "maintenance.invariants"
 local execution = require "record.execution"
 local flow = require "record.flow"
+local heads = require "maintenance.head_invariants"
 local budgets = require "maintenance.budget_invariants"
 local flows = require "maintenance.flow_invariants"
 local awaits = require "index.awaits"
@@ -226,6 +227,7 @@ local function check_index(tx, key, rest, findings, repair)
   end
   local instance = string.match(rest, "^workers:(.+)$")
   if instance then return check_leases(tx, key, instance, findings, repair) end
+  if place == "heads" then return heads.check(tx, key, path, findings, repair, check.found) end
   if place == "queues" then
     for _, name in ipairs(queues.unreadable(tx, path)) do
       check.found(findings, 37, key, "queue " .. name .. " says nothing", repair)

@@ -3,6 +3,7 @@ local keys = require "lib.keys"
 local attempt = require "record.attempt"
 local execution = require "record.execution"
 local flows = require "maintenance.flow_invariants"
+local heads = require "maintenance.head_invariants"
 local frames = require "record.frames"
 local holds = require "record.holds"
 local awaits = require "index.awaits"
@@ -31,8 +32,11 @@ local function check_place(tx, rec, findings, repair)
     invariants.found(findings, 10, key, problem, repair)
     if repair then tx:zadd(key, score, rec.id) end
   end
+  if place == "queue" and rec.phase == "runnable" and rec.grant == nil then
+    heads.check_entry(tx, rec, score, findings, repair, invariants.found)
+  end
   local path = rec.path
-  local others = { keys.queue(tx, path, rec.queue) }
+  local others = { keys.queue(tx, path, rec.queue, rec.kind) }
   for _, place in ipairs(home.places) do others[#others + 1] = keys.place(tx, path, place) end
   for _, other in ipairs(others) do
     if other ~= key and tx:zscore(other, rec.id) then

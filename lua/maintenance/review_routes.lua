@@ -3,47 +3,67 @@ local event = require "lib.event"
 local keys = require "lib.keys"
 local limits = require "lib.limits"
 local reply = require "lib.reply"
-local home = require "index.home"
 local queues = require "index.queues"
 local execution = require "record.execution"
+local lane = require "record.lane"
 local choose = require "transition.choose"
 local runnable = require "transition.runnable"
 
-local function covered(requires, sets)
-  for _, set in ipairs(sets) do
-    if queues.covered(requires, set) then return true end
+-- What the workers of a lane take, one sort of them after the other.
+local function classes_of(workers)
+  local classes = {}
+  for i, one in ipairs(workers) do
+    classes[i] = { capabilities = choose.set_of(one.capabilities), kinds = one.kinds and choose.set_of(one.kinds) }
   end
-  return false
+  return classes
 end
 
--- Notes for each queue since when nobody covers it; a second later it counts as uncovered.
-local function review_queue(tx, path, entry, sets)
-  local now = tx.now
-  if not entry.uncovered and tx:zcard(keys.queue(tx, path, entry.queue)) == 0 then
-    queues.drop(tx, path, entry.queue)
-    return nil
+-- Whether somebody takes work of a kind with these requirements, and whether somebody takes the kind at all.
+local function covered(kind, requires, classes)
+  local taken = false
+  for _, one in ipairs(classes) do
+    if choose.takes_kind(one, kind) then
+      taken = true
+      if queues.covered(requires, one.capabilities) then return true, true end
+    end
   end
-  if covered(entry.requires, sets) then
-    if entry.uncovered_since then
-      entry.uncovered_since, entry.uncovered = nil, false
-      if tx:zcard(keys.queue(tx, path, entry.queue)) == 0 then
-        queues.drop(tx, path, entry.queue)
-      else
-        queues.put(tx, path, entry)
-      end
+  return false, taken
+end
+
+local function is_empty(tx, path, name)
+  return tx:zcard(keys.queue_named(tx, path, name)) == 0
+end
+
+-- Notes for a queue since when nobody covers it; a second later it counts as uncovered. Answers when to look again.
+-- While a lane has no worker at all, work that requires nothing waits where it is: the next worker may take any kind.
+local function review_queue(tx, path, entry, classes)
+  local now, name = tx.now, entry.queue
+  local is_covered, kind_taken = covered(entry.kind, entry.requires, classes)
+  local empty = (entry.uncovered_since or not is_covered or queues.main(tx, path) ~= name) and is_empty(tx, path, name)
+  if is_covered or (empty and not entry.uncovered) then
+    local known = entry.uncovered_since
+    entry.uncovered_since, entry.uncovered, entry.kind_missing = nil, false, nil
+    if empty and queues.main(tx, path) ~= name then
+      queues.drop(tx, path, name)
+    elseif known then
+      queues.put(tx, path, entry)
     end
     return nil
   end
+  if #classes == 0 and #entry.requires == 0 then return nil end
+  local missing = not kind_taken and #classes > 0 or nil
   if entry.uncovered_since == nil then
     entry.uncovered_since = now
     queues.put(tx, path, entry)
-  elseif not entry.uncovered and now - entry.uncovered_since >= limits.uncovered_grace_ms then
-    entry.uncovered = true
+  elseif not entry.uncovered and now - entry.uncovered_since >= limits.uncovered_grace_ms
+    or entry.uncovered and entry.kind_missing ~= missing
+  then
+    entry.uncovered, entry.kind_missing = true, missing
     queues.put(tx, path, entry)
   end
   if not entry.uncovered then return entry.uncovered_since + limits.uncovered_grace_ms end
   local nothing_blocked = tx:zcard(keys.place(tx, path, "blocked:route")) == 0
-  if nothing_blocked and tx:zcard(keys.queue(tx, path, entry.queue)) == 0 then queues.drop(tx, path, entry.queue) end
+  if nothing_blocked and empty then queues.drop(tx, path, name) end
   return nil
 end
 
@@ -61,63 +81,100 @@ local function move(tx, id, expected, change, kind, data)
   return answer ~= nil and answer.ok ~= nil
 end
 
+-- Moves what is eligible in an uncovered queue to blocked:route, up to `limit` of it. Answers how many moved, and
+-- whether more wait.
+local function block_queue(tx, path, entry, limit)
+  local below, moved = "(" .. string.format("%.0f", limits.granted_from), 0
+  local waiting = tx:zlowest(keys.queue_named(tx, path, entry.queue), "-inf", below, limit + 1)
+  for i, item in ipairs(waiting) do
+    if i > limit then return moved, true end
+    local gone = move(tx, item.member, nil, function(rec)
+      runnable.block_route(rec, entry, tx.now)
+    end, "execution.blocked", { "reason", "waiting_for_capable_worker" })
+    if gone then moved = moved + 1 end
+  end
+  return moved, false
+end
+
+-- Moves a page of what is blocked back where somebody takes it. Answers how many moved, and how many did not.
+local function unblock_page(tx, path, ids, classes)
+  local moved, kept = 0, 0
+  for _, id in ipairs(ids) do
+    local back = move(tx, id, "waiting_for_capable_worker", function(rec)
+      if not covered(rec.kind, rec.requires or {}, classes) then return false end
+      runnable.settle(tx, rec)
+      return rec.reason == nil
+    end, "execution.ready", { "cause", "waiting_for_capable_worker" })
+    if back then moved = moved + 1 else kept = kept + 1 end
+  end
+  return moved, kept
+end
+
+-- Once no queue of a lane is without a worker, nothing needs to be asked at submissions.
+local function forget_uncovered(tx, path)
+  local copy = lane.load(tx, path)
+  if copy == nil or lane.recall(tx, copy, "uncovered") == nil then return end
+  for _, entry in ipairs(queues.all(tx, path)) do
+    if entry.uncovered_since then return end
+  end
+  lane.remember(tx, copy, "uncovered", nil)
+end
+
 define.fn {
   name = "ff_review_routes",
-  doc = "Compares a lane's waiting requirement sets with the capability sets of live workers: moves what nobody covers "
-    .. "to blocked:route and back what somebody covers again. Bounded; `cursor` goes on behind a blocked head.",
+  doc = "Compares the queues of a lane with what live workers take: moves what nobody takes to blocked:route and back "
+    .. "what somebody takes again. Bounded; `cursor` goes on behind a blocked head, `skip` behind the queues that were "
+    .. "compared.",
   flags = { "allow-oom" },
   args = {
-    namespace = "namespace", lane = "lane", capability_sets = "capability_sets", cursor = "count?",
+    namespace = "namespace", lane = "lane", workers = "worker_classes", cursor = "count?", skip = "count?",
     limit = "batch_size",
   },
   reply = {
-    reviewed = { blocked = "count", unblocked = "count", more = "bool", next_cursor = "count?", again_at = "time_ms?" },
+    reviewed = {
+      blocked = "count", unblocked = "count", more = "bool", next_cursor = "count?", next_skip = "count?",
+      again_at = "time_ms?",
+    },
   },
   errs = {},
   call = function(tx, a)
-    local path = a.namespace .. "/" .. a.lane
-    local sets = {}
-    for i, list in ipairs(a.capability_sets) do sets[i] = choose.set_of(list) end
-    local blocked, unblocked, more, again_at = 0, 0, false, nil
-
-    for _, entry in ipairs(queues.all(tx, path)) do
-      if #entry.requires > 0 then
+    local path, classes, skip = a.namespace .. "/" .. a.lane, classes_of(a.workers), a.skip or 0
+    local blocked, more, again_at, dropped = 0, false, nil, 0
+    local names = queues.page(tx, path, skip, limits.queues_per_review_max)
+    table.sort(names)
+    for i, entry in ipairs(queues.several(tx, path, names)) do
+      if entry then
         local due_at
         tx:item(function()
-          due_at = review_queue(tx, path, entry, sets)
+          due_at = review_queue(tx, path, entry, classes)
           return reply.ok("reviewed")
         end)
         if due_at and (again_at == nil or due_at < again_at) then again_at = due_at end
+        if queues.get(tx, path, names[i]) == nil then dropped = dropped + 1 end
         if entry.uncovered then
-          local granted = "(" .. string.format("%.0f", home.granted_from)
-          local waiting = tx:zlowest(keys.queue(tx, path, entry.queue), "-inf", granted, a.limit + 1)
-          for i, item in ipairs(waiting) do
-            if i > a.limit or blocked >= a.limit then more = true break end
-            local gone = move(tx, item.member, nil, function(rec)
-              runnable.block_route(rec, tx.now)
-            end, "execution.blocked", { "reason", "waiting_for_capable_worker" })
-            if gone then blocked = blocked + 1 end
-          end
+          local moved, rest = block_queue(tx, path, entry, a.limit - blocked)
+          blocked, more = blocked + moved, more or rest
         end
       end
+    end
+    local full = #names >= limits.queues_per_review_max
+    local next_skip = full and skip + limits.queues_per_review_max - dropped or nil
+    if not full then
+      tx:item(function()
+        forget_uncovered(tx, path)
+        return reply.ok("reviewed")
+      end)
     end
 
     local offset = a.cursor or 0
     local from, to = string.format("%.0f", offset), string.format("%.0f", offset + a.limit)
     local page = tx:zrange(keys.place(tx, path, "blocked:route"), from, to)
-    local kept = 0
-    for i, id in ipairs(page) do
-      if i > a.limit then break end
-      local back = move(tx, id, "waiting_for_capable_worker", function(rec)
-        if not covered(rec.requires, sets) then return false end
-        runnable.settle(tx, rec)
-        return rec.reason == nil
-      end, "execution.ready", { "cause", "waiting_for_capable_worker" })
-      if back then unblocked = unblocked + 1 else kept = kept + 1 end
-    end
-    local next_cursor = #page > a.limit and offset + kept or nil
+    local full_page = #page > a.limit
+    if full_page then page[#page] = nil end
+    local unblocked, kept = unblock_page(tx, path, page, classes)
     return reply.ok("reviewed", {
-      blocked = blocked, unblocked = unblocked, more = more, next_cursor = next_cursor, again_at = again_at,
+      blocked = blocked, unblocked = unblocked, more = more, again_at = again_at,
+      next_cursor = full_page and offset + kept or nil, next_skip = next_skip,
     })
   end,
 }

@@ -15,14 +15,13 @@ define.fn {
   call = function(tx, a)
     local path, count, more = a.namespace .. "/" .. a.lane, 0, false
     local function look(queue)
-      local key = keys.queue(tx, path, queue)
+      local key = keys.queue_named(tx, path, queue)
       local found = tx:zlowest(key, "-inf", string.format("%.0f", a.score), limits.list_looks_max)
       for _, item in ipairs(found) do
         if item.score < a.score or item.member < a.execution_id then count = count + 1 end
       end
       more = more or #found == limits.list_looks_max
     end
-    look("any")
     for _, entry in ipairs(queues.all(tx, path)) do look(entry.queue) end
     return reply.ok("ahead", { count = count, more = more })
   end,

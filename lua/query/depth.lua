@@ -15,10 +15,10 @@ define.fn {
     local path = a.namespace .. "/" .. a.lane
     local active = string.format("%.0f", home.active_from)
     local function waiting(name)
-      local key = keys.queue(tx, path, name)
+      local key = keys.queue_named(tx, path, name)
       return tx:zcard(key) - tx:zcount(key, active, "+inf")
     end
-    local depth = waiting("any")
+    local depth = 0
     for _, entry in ipairs(queues.all(tx, path)) do depth = depth + waiting(entry.queue) end
     for _, place in ipairs(home.places) do
       if place ~= "terminal" and place ~= "suspended" then depth = depth + tx:zcard(keys.place(tx, path, place)) end

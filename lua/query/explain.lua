@@ -52,15 +52,16 @@ define.fn {
     local copy = lane.load(tx, path)
     local ahead
     if rec.phase == "runnable" and rec.reason == nil and rec.delay == nil and rec.grant == nil then
-      ahead = tx:zrank(keys.queue(tx, path, rec.queue), rec.id)
+      ahead = tx:zrank(keys.queue(tx, path, rec.queue, rec.kind), rec.id)
     end
-    local entry = queues.get(tx, path, rec.queue)
+    local name = queues.name(rec.queue, rec.kind)
+    local entry = queues.get(tx, path, name)
     local whole = view.whole(tx, rec)
     -- What its budgets have to admit: more than it estimated once a report was refused.
     whole.budgets = holds.asked_budgets(rec) or {}
     return reply.ok("facts", {
       execution = whole, lane_state = copy and copy.state, max_active = copy and copy.max_active, ahead = ahead,
-      queue = rec.queue, uncovered = entry ~= nil and entry.uncovered,
+      queue = name, uncovered = entry ~= nil and entry.uncovered,
       dependencies = rec.deps and dependency_facts(tx, rec) or nil,
       children = rec.reason == "waiting_for_children" and children_facts(rec) or nil,
     })

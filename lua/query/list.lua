@@ -20,9 +20,9 @@ local function sources(tx, a)
     local path = a.namespace .. "/" .. a.lane
     if by_creation[a.state] then return { { keys.place(tx, path, by_creation[a.state]), 0 } } end
     if a.state == "active" then
-      local list = { { keys.queue(tx, path, "any"), home.active_from } }
+      local list = {}
       for _, entry in ipairs(queues.all(tx, path)) do
-        list[#list + 1] = { keys.queue(tx, path, entry.queue), home.active_from }
+        list[#list + 1] = { keys.queue_named(tx, path, entry.queue), home.active_from }
       end
       return list
     end

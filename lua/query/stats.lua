@@ -18,7 +18,7 @@ end
 
 -- Counts and head of one queue.
 local function queue_counts(tx, path, name)
-  local key = keys.queue(tx, path, name)
+  local key = keys.queue_named(tx, path, name)
   -- A host may count a band entry by entry: only the small ones are counted, the backlog is what remains.
   local granted = tx:zcount(key, band(home.granted_from), "(" .. band(home.active_from))
   local active = tx:zcount(key, band(home.active_from), "+inf")
@@ -51,20 +51,18 @@ local function lane_counts(tx, path)
   local counts = {
     namespace = namespace, lane = name, state = copy.state, eligible = 0, granted = 0, active = 0, queues = {},
   }
-  local all = { { queue = "any", requires = {}, admission = false, uncovered = false } }
-  for _, entry in ipairs(queues.all(tx, path)) do all[#all + 1] = entry end
   local first
-  for _, entry in ipairs(all) do
+  for _, entry in ipairs(queues.all(tx, path)) do
     local eligible, granted, active, head, key = queue_counts(tx, path, entry.queue)
     counts.eligible, counts.granted, counts.active =
       counts.eligible + eligible, counts.granted + granted, counts.active + active
     if head and (first == nil or head.score < first.score) then first = head end
     local since = head and oldest(tx, copy, key, head)
     if since then counts.oldest_eligible_at = math.min(counts.oldest_eligible_at or since, since) end
-    if entry.queue ~= "any" or eligible > 0 then
+    if eligible > 0 or entry.uncovered or #entry.requires > 0 then
       counts.queues[#counts.queues + 1] = {
-        queue = entry.queue, requires = entry.requires, admission = entry.admission, eligible = eligible,
-        uncovered = entry.uncovered, head_score = head and head.score,
+        queue = entry.queue, kind = entry.kind, requires = entry.requires, admission = entry.admission,
+        eligible = eligible, uncovered = entry.uncovered, head_score = head and head.score,
       }
     end
   end

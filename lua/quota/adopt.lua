@@ -41,9 +41,8 @@ end
 -- The queues of a lane from the one a walk has reached, in order.
 local function queues_from(tx, path, after)
   local names = {}
-  if after == nil or after.queue == "any" then names[1] = "any" end
   for _, entry in ipairs(queues.all(tx, path)) do
-    if after == nil or after.queue == "any" or entry.queue >= after.queue then names[#names + 1] = entry.queue end
+    if after == nil or entry.queue >= after.queue then names[#names + 1] = entry.queue end
   end
   return names
 end
@@ -61,7 +60,7 @@ define.fn {
     local found, unnoted, seen, last = {}, 0, 0, nil
     for _, name in ipairs(queues_from(tx, path, a.after)) do
       local after = a.after and a.after.queue == name and a.after or nil
-      for _, item in ipairs(running(tx, keys.queue(tx, path, name), after, a.limit - seen)) do
+      for _, item in ipairs(running(tx, keys.queue_named(tx, path, name), after, a.limit - seen)) do
         -- A record that cannot be read is fsck's to report.
         local answer = holder_of(tx, item.member, holds.of_lane(path), a.note)
         if answer and answer.err == "try_again" then

@@ -17,7 +17,7 @@ function lane.load(tx, path)
   local stored = tx:record(key)
   if stored == nil then return nil end
   known = open(key, stored)
-  known.path, known.tag, known.remembered, known.queues = path, tx.tag, {}, {}
+  known.path, known.tag, known.remembered, known.queues, known.heads = path, tx.tag, {}, {}, {}
   tx.lanes[path] = known
   return known
 end
@@ -55,7 +55,11 @@ function lane.same(a, b)
 end
 
 -- What the partition remembers of a lane, each under a name:
---   quiet:<queue>  dispatchers come back for what is in the queue without being told
+--   main           the queue that every claim looks at; the others stand among the heads
+--   quiet          dispatchers come back for what is in the main queue without being told
+--   quiet:<queue>  the same of another queue
+--   others         it has queues beside the main one
+--   uncovered      some queue was found to have no worker, now or lately
 --   told           the wake-up that was announced last
 --   prefers        some of its work prefers some workers
 --   admits         some of its work needs admission
@@ -70,19 +74,22 @@ function lane.recall(tx, copy, name)
   return value or nil
 end
 
--- Reads in one go what a claim asks for.
-function lane.prepare(tx, copy)
-  local remembered = copy.remembered
-  if remembered.told ~= nil and remembered.prefers ~= nil and remembered["quiet:any"] ~= nil
-    and remembered.admits ~= nil
-  then
-    return
-  end
+-- What was remembered under several names, read in one go unless something is planned for it.
+function lane.recall_all(tx, copy, names)
   local key = keys.lane_memory(tx, copy.path)
   if tx:touches(key) then return end
-  local found = tx:read("HMGET", key, "told", "prefers", "quiet:any", "admits")
-  remembered.told, remembered.prefers, remembered["quiet:any"], remembered.admits =
-    found[1], found[2], found[3], found[4]
+  local found = tx:read("HMGET", key, unpack(names))
+  for i = 1, #names do copy.remembered[names[i]] = found[i] end
+end
+
+local common = { "told", "prefers", "quiet", "admits", "main", "others", "uncovered" }
+
+-- Reads in one go what submissions and claims ask for.
+function lane.prepare(tx, copy)
+  local remembered = copy.remembered
+  for i = 1, #common do
+    if remembered[common[i]] == nil then return lane.recall_all(tx, copy, common) end
+  end
 end
 
 -- Plans a change of what the partition remembers; nil forgets.

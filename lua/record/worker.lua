@@ -16,6 +16,7 @@ function worker.load(tx, instance, expires_at)
     instance = instance, worker_id = raw.worker_id, namespace = raw.namespace, lanes = cmsgpack.unpack(raw.lanes),
     capabilities = cmsgpack.unpack(raw.capabilities), slots = tonumber(raw.slots), state = raw.state,
     incarnation = raw.incarnation, owner = raw.owner, registered_at = tonumber(raw.registered_at),
+    kinds = raw.kinds and cmsgpack.unpack(raw.kinds) or nil,
     expires_at = expires_at or tx:zscore(keys.workers(tx), instance) or 0,
   }
 end
@@ -29,6 +30,7 @@ function worker.save(tx, w)
     "registered_at", w.registered_at,
   })
   if w.incarnation then tx:hset(key, { "incarnation", w.incarnation }) else tx:hdel(key, "incarnation") end
+  if w.kinds then tx:hset(key, { "kinds", cmsgpack.pack(w.kinds) }) else tx:hdel(key, "kinds") end
   if w.owner then tx:hset(key, { "owner", w.owner }) else tx:hdel(key, "owner") end
   if w.state ~= "draining" then tx:hdel(keys.draining(tx), w.instance) end
   worker.touch(tx, w.instance)

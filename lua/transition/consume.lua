@@ -6,13 +6,16 @@ local fair = require "index.fair"
 local lane = require "record.lane"
 local leases = require "index.leases"
 local queues = require "index.queues"
+local choose = require "transition.choose"
 local grant = require "transition.grant"
 local start = require "transition.start"
 
 local consume = {}
 
--- The refusal of a worker that lacks something; `capabilities` is a set.
-function consume.incapable(rec, capabilities)
+-- The refusal of a worker that lacks something; `worker` is what it takes.
+function consume.incapable(rec, worker)
+  local capabilities = worker.capabilities
+  if not choose.takes_kind(worker, rec.kind) then return reply.err("not_capable", { kind = rec.kind }) end
   if rec.requires == nil or queues.covered(rec.requires, capabilities) then return nil end
   local missing = {}
   for _, token in ipairs(rec.requires) do
@@ -21,9 +24,9 @@ function consume.incapable(rec, capabilities)
   return reply.err("not_capable", { missing = table.concat(missing, ",") })
 end
 
--- `holder`: { instance, worker_id, lease_ttl_ms }; `capabilities`: a set; `g`: { execution_id, grant_id, attempt_id,
+-- `holder`: { instance, worker_id, lease_ttl_ms }; `worker`: what it takes; `g`: { execution_id, grant_id, attempt_id,
 -- lease_id, keep }. Answers the record and whether this lease was taken already, or nil and a refusal.
-function consume.one(tx, holder, capabilities, g)
+function consume.one(tx, holder, worker, g)
   local rec = execution.load(tx, g.execution_id)
   if rec == nil then return nil, reply.err("execution_not_found") end
   if rec.phase == "active" and rec.lease_id == g.lease_id and rec.worker == holder.instance
@@ -39,7 +42,7 @@ function consume.one(tx, holder, capabilities, g)
   if leases.held(tx, holder.instance, { g.lease_id }) then
     return nil, reply.err("invalid_argument", { field = "lease_id", problem = "is that of another lease" })
   end
-  local incapable = consume.incapable(rec, capabilities)
+  local incapable = consume.incapable(rec, worker)
   if incapable then return nil, incapable end
   local copy = lane.load(tx, rec.path)
   -- The lane was limited after the grant was given: nobody has admitted it.

@@ -7,9 +7,9 @@ local execution = require "record.execution"
 local flow = require "record.flow"
 local home = require "index.home"
 local keys = require "lib.keys"
-local lane = require "record.lane"
 local limits = require "lib.limits"
 local packed = require "record.packed"
+local queues = require "index.queues"
 local running = require "record.running"
 
 local member = {}
@@ -87,7 +87,7 @@ function member.start(
   recount(tx, f, "waiting", "active")
   tx:set(key, record)
   tx:zadd(keys.timers(tx), wake_at, id)
-  tx:zadd(keys.queue(tx, path, queue), active_from + created_at, id)
+  tx:zadd(keys.queue(tx, path, queue, kind), active_from + created_at, id)
   tx:hput(keys.leases(tx, worker), lease_id, id)
   tx:note(told)
   return record, wake_at, given, extras
@@ -118,8 +118,7 @@ local function waiting(tx, f, id)
   then
     return nil
   end
-  local copy = lane.load(tx, rec.path)
-  if copy then lane.prepare(tx, copy) end
+  if not queues.foresee(tx, rec.path, queues.name(rec.queue, rec.kind)) then return nil end
   return rec, d
 end
 
@@ -189,7 +188,7 @@ function member.complete(
   )
   tx:set(key, whole .. record .. pack(part) .. no_groups .. pack(edges) .. (more and pack(more) or none))
   tx:zrem(keys.timers(tx), id)
-  tx:zrem(keys.queue(tx, path, queue), id)
+  tx:zrem(keys.queue(tx, path, queue, kind), id)
   tx:zadd(keys.place(tx, path, "terminal"), created_at, id)
   tx:hdel(keys.leases(tx, worker), lease_id)
   tx:note(told)

@@ -49,9 +49,9 @@ end
 
 -- Accepts a submission that says nothing rare, in a lane that asks for nothing rare. Answers nil when it is not plain.
 function plain.submit(tx, s)
-  local path, queue, more, named = s.namespace .. "/" .. s.lane, "any", s.more, false
+  local path, class, more, named = s.namespace .. "/" .. s.lane, "any", s.more, false
   if more then
-    named, queue = asks_of(more), "admit.any"
+    named, class = asks_of(more), "admit.any"
     if not named then return nil end
   end
   local copy = lane.load(tx, path)
@@ -60,6 +60,8 @@ function plain.submit(tx, s)
   then
     return nil
   end
+  lane.prepare(tx, copy)
+  if lane.recall(tx, copy, "uncovered") then return nil end
   local id, kind, now, input = s.execution_id, s.kind, tx.now, s.input
   local key = keys.core(tx, id)
   if tx:record(key) then return nil end
@@ -67,17 +69,18 @@ function plain.submit(tx, s)
   local score = now - prio * copy.priority_weight
   local has_input, retention = input and input ~= "", s.retention_ms or copy.retention_ms or week_ms
   local record, told = running.submitted(
-    tx, id, path, kind, queue, retention, prio, score, s.body_digest, has_input, named
+    tx, id, path, kind, class, retention, prio, score, s.body_digest, has_input, named
   )
   tx:set(key, record)
-  local fresh = named and queues.joined(tx, path, queue)
   if has_input then tx:set(key .. ":input", input) end
-  tx:zadd(keys.queue(tx, path, queue), score, id)
+  local name = queues.name(class, kind)
+  -- A quiet queue stands among the heads with something older already.
+  local quiet = queues.quiet(tx, copy, name)
+  if prio > 0 or not quiet then queues.entered(tx, path, name, nil, score) end
+  tx:zadd(keys.queue(tx, path, class, kind), score, id)
   tx:zadd(keys.all(tx), now, id)
   tx:zadd(keys.kind(tx, kind), now, id)
-  if fresh or prio > 0 or lane.recall(tx, copy, home.quiet[queue]) == nil then
-    tx:announce("ready", path, queue, score)
-  end
+  if prio > 0 or not quiet then tx:announce("ready", path, name, score) end
   tx:note(told)
   return created(id)
 end
@@ -98,7 +101,7 @@ local function lease(
   record = started_of .. record
   tx:set(key, record)
   tx:zadd(keys.timers(tx), wake, id)
-  tx:zadd(keys.queue(tx, path, queue), active_from + created_at, id)
+  tx:zadd(keys.queue(tx, path, queue, kind), active_from + created_at, id)
   tx:hput(keys.leases(tx, worker), lease_id, id)
   tx:note(told)
   return record, wake
@@ -204,7 +207,7 @@ local function complete(
   )
   tx:set(key, completed_of .. record)
   tx:zadd(keys.timers(tx), wake, id)
-  tx:zrem(keys.queue(tx, path, queue), id)
+  tx:zrem(keys.queue(tx, path, queue, kind), id)
   tx:zadd(keys.place(tx, path, "terminal"), created_at, id)
   tx:hdel(keys.leases(tx, worker), lease_id)
   tx:note(told)

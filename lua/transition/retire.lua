@@ -20,7 +20,7 @@ local retire = {}
 
 local function remove(tx, rec)
   home.leave(tx, rec)
-  queues.tidy(tx, rec.path, rec.queue)
+  queues.tidy(tx, rec.path, queues.name(rec.queue, rec.kind))
   fair.forget(tx, rec.path, rec)
   timers.clear(tx, rec.id)
   tx:del(keys.core(tx, rec.id))

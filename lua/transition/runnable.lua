@@ -46,14 +46,17 @@ function runnable.settle(tx, rec)
   end
   if rec.delay and rec.delay <= tx.now then rec.delay = nil end
   if rec.delay == nil and rec.nested then return start_nested(tx, rec) end
-  if rec.delay == nil and rec.queue ~= "any" then
-    local entry = queues.get(tx, rec.path, rec.queue)
-    if entry and entry.uncovered then runnable.block_route(rec, tx.now) end
+  if rec.delay == nil then
+    local entry = queues.without_worker(tx, rec.path, queues.name(rec.queue, rec.kind))
+    if entry then runnable.block_route(rec, entry, tx.now) end
   end
 end
 
-function runnable.block_route(rec, now)
-  execution.block(rec, "waiting_for_capable_worker", { "requires", table.concat(rec.requires or {}, ",") }, now)
+-- No live worker runs what is in its queue. `kind` is there when none takes the kind at all.
+function runnable.block_route(rec, entry, now)
+  local detail = { "requires", table.concat(rec.requires or {}, ",") }
+  if entry.kind_missing then detail[3], detail[4] = "kind", rec.kind end
+  execution.block(rec, "waiting_for_capable_worker", detail, now)
 end
 
 return runnable

@@ -201,7 +201,7 @@ function submit.new(tx, s, place)
   local budgets, quotas = all_budgets(m.budgets, place.budgets), all_quotas(m.quotas)
   if requires or budgets or quotas then
     rec.requires, rec.asks = requires, asks.packed(quotas, budgets)
-    rec.queue = queues.name(requires or {}, budgets ~= nil or quotas ~= nil)
+    rec.queue = queues.class(requires or {}, budgets ~= nil or quotas ~= nil)
   end
   if prefers then
     rec.prefers = prefers

@@ -38,11 +38,11 @@ end
 -- Leases up to `max` candidates, none of which needs admission; `free` are the places of lease ids that are free, when
 -- not all are. Answers the tasks, the first end of a lease, and a refusal when the partition is moving and nothing was
 -- leased.
-function take.plain(tx, a, copy, capabilities, found, free)
+function take.plain(tx, a, copy, found, free)
   local max = free and math.min(a.max, #free) or a.max
   local tasks, first_wake, looks, bytes = {}, nil, 0, 0
   while #tasks < max and looks < limits.batch_max do
-    local id, queue = choose.take(tx, found, copy, capabilities)
+    local id, queue = choose.take(tx, found)
     if id == nil then break end
     looks = looks + 1
     local at = #tasks + 1
@@ -128,7 +128,7 @@ end
 local function take_up(tx, claim)
   local a, asking = claim.a, {}
   while #claim.places > 0 and claim.looks < limits.batch_max do
-    local id, queue = choose.take(tx, claim.found, claim.copy, claim.capabilities)
+    local id, queue = choose.take(tx, claim.found)
     if id == nil then break end
     claim.looks = claim.looks + 1
     local place, one = claim.places[#claim.places], nil
@@ -189,10 +189,10 @@ local function in_order(claim)
 end
 
 -- The same where some of the candidates need admission.
-function take.asking(tx, a, copy, capabilities, found, free)
+function take.asking(tx, a, copy, found, free)
   local claim = {
-    a = a, copy = copy, capabilities = capabilities, places = places_of(a.max, free), taken = 0, looks = 0, bytes = 0,
-    tasks = {}, order = {}, found = found,
+    a = a, copy = copy, places = places_of(a.max, free), taken = 0, looks = 0, bytes = 0, tasks = {}, order = {},
+    found = found,
   }
   local refusal
   repeat

@@ -11,13 +11,17 @@ define.fn {
   flags = { "allow-oom" },
   args = {
     instance = "instance", worker_id = "worker_id", namespace = "namespace", lanes = "lane_names",
-    capabilities = "capabilities", slots = "slots", incarnation = "uuid?", take_over = "bool?", owner = "actor?",
+    capabilities = "capabilities", kinds = "kinds?", slots = "slots", incarnation = "uuid?",
+    take_over = "bool?", owner = "actor?",
   },
   reply = { registered = { expires_at = "time_ms", heartbeat_ms = "duration_ms" } },
   errs = { "instance_in_use", "capability_invalid" },
   call = function(tx, a, now)
     if #a.lanes == 0 then
       return reply.err("invalid_argument", { field = "lanes", problem = "must name at least one lane" })
+    end
+    if a.kinds and #a.kinds == 0 then
+      return reply.err("invalid_argument", { field = "kinds", problem = "must name at least one kind" })
     end
     local known = worker.load(tx, a.instance)
     local alive = known and now < known.expires_at
@@ -30,7 +34,8 @@ define.fn {
     end
     worker.save(tx, {
       instance = a.instance, worker_id = a.worker_id, namespace = a.namespace, lanes = a.lanes,
-      capabilities = a.capabilities, slots = a.slots, state = "live", incarnation = a.incarnation, owner = a.owner,
+      capabilities = a.capabilities, kinds = a.kinds, slots = a.slots, state = "live", incarnation = a.incarnation,
+      owner = a.owner,
       registered_at = known and known.registered_at or now, expires_at = now + limits.worker_ttl_ms,
     })
     event.of_fleet(tx, "worker.registered", a.namespace, nil, a.instance, "worker_id", a.worker_id)

@@ -214,6 +214,10 @@ pub struct ClaimBody {
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Vec<vocabulary::LaneName>>, max_items = 64))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lanes: Option<Vec<String>>,
+    /// The kinds to claim, among those the worker registered for; the default is all of them.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Vec<vocabulary::Kind>>, min_items = 1, max_items = 1_000))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kinds: Option<Vec<String>>,
     /// How many tasks; the default is 1.
     #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 256))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -251,6 +255,10 @@ pub struct GrantBody {
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Vec<vocabulary::LaneName>>, max_items = 64))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lanes: Option<Vec<String>>,
+    /// The kinds to reserve, among those the worker registered for; the default is all of them.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Vec<vocabulary::Kind>>, min_items = 1, max_items = 1_000))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kinds: Option<Vec<String>>,
     /// How many executions; the default is 1.
     #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 64))]
     #[serde(skip_serializing_if = "Option::is_none")]

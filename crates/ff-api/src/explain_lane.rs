@@ -79,6 +79,11 @@ pub enum LaneReasonOf {
         /// The live worker that lacks the fewest.
         nearest: Option<NearestWorker>,
     },
+    /// A worker that takes this kind.
+    Kind {
+        /// The kind.
+        kind: String,
+    },
     /// A key of a quota.
     Quota {
         /// The quota.

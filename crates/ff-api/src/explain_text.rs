@@ -76,6 +76,7 @@ fn part(part: &LaneReasonPart) -> Tree {
     let what = match &part.what {
         LaneReasonOf::Quota { quota_id, key } => format!("quota {quota_id}  key {key}"),
         LaneReasonOf::Budget { budget_id } => format!("budget {budget_id}"),
+        LaneReasonOf::Kind { kind } => format!("kind {kind}"),
         LaneReasonOf::Requires { requires, .. } => format!("requires {}", requires.join(", ")),
     };
     let line = format!("{what}  {}{}", part.count, after(part.next_at, ", the next at"));

@@ -29,6 +29,9 @@ pub struct Worker {
     pub lanes: Vec<String>,
     /// What it can do.
     pub capabilities: Vec<String>,
+    /// The kinds it takes; absent when it takes every kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kinds: Option<Vec<String>>,
     /// How many leases it may hold.
     pub slots: i64,
     /// Whether it takes new tasks.
@@ -47,6 +50,7 @@ impl From<generated::Worker> for Worker {
             namespace: worker.namespace,
             lanes: worker.lanes,
             capabilities: worker.capabilities,
+            kinds: worker.kinds,
             slots: worker.slots,
             state: worker.state,
             registered_at: worker.registered_at,
@@ -95,6 +99,10 @@ pub struct RegisterBody {
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Vec<vocabulary::Capability>>, max_items = 64))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capabilities: Option<Vec<String>>,
+    /// The kinds it takes; the default is every kind.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Vec<vocabulary::Kind>>, min_items = 1, max_items = 1_000))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kinds: Option<Vec<String>>,
     /// How many leases it may hold; the default is 1.
     #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 4_096))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -274,7 +282,7 @@ operations! {
     returns Drained: (status = 200, body = Drained);
     fails &["worker_not_registered"];
 
-    /// An upsert: the same instance replaces its lanes, capabilities and slots.
+    /// An upsert: the same instance replaces its lanes, capabilities, kinds and slots.
     RegisterWorker worker_register: post "/v1/workers/{name}/register", WORK;
     at (Instance);
     takes RegisterBody;

@@ -1845,7 +1845,7 @@ impl HeldSlot {
 wire_struct! {
     /// Where a walk over a lane's running executions goes on.
     QueuePosition {
-        /// `queue`: 1 to 64 bytes
+        /// `queue`: 1 to 200 bytes. The name of a queue: the class of what its work requires, a colon, and its kind.
         queue ("queue"): String,
         /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
         created_at ("created_at"): i64,
@@ -2704,6 +2704,25 @@ wire_struct! {
         registered_at ("registered_at"): i64,
         /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
         expires_at ("expires_at"): i64,
+        /// `kinds?`: list of `kind`, at most 1000
+        kinds ("kinds"): Option<Vec<String>>,
+    }
+}
+
+wire_struct! {
+    /// What workers of one sort take: these kinds, or all, that need no more than this.
+    WorkerClass {
+        /// `capabilities`: list of `capability`, at most 64
+        capabilities ("capabilities"): Vec<String>,
+        /// `kinds?`: list of `kind`, at most 1000
+        kinds ("kinds"): Option<Vec<String>>,
+    }
+}
+impl WorkerClass {
+    /// The required fields only; optional ones are absent.
+    #[must_use]
+    pub fn new(capabilities: Vec<String>) -> Self {
+        Self { capabilities, kinds: None }
     }
 }
 
@@ -2765,7 +2784,7 @@ wire_struct! {
 wire_struct! {
     /// The contract type `queue_facts`.
     QueueFacts {
-        /// `queue`: 1 to 64 bytes
+        /// `queue`: 1 to 200 bytes. The name of a queue: the class of what its work requires, a colon, and its kind.
         queue ("queue"): String,
         /// `capabilities`: list of `capability`, at most 64
         requires ("requires"): Vec<String>,
@@ -2777,13 +2796,15 @@ wire_struct! {
         uncovered ("uncovered"): bool,
         /// `int?`: -9007199254740991 to 9007199254740991
         head_score ("head_score"): Option<i64>,
+        /// `kind`: 1 to 128 bytes of `^[%w%p ]+$`
+        kind ("kind"): String,
     }
 }
 impl QueueFacts {
     /// The required fields only; optional ones are absent.
     #[must_use]
-    pub fn new(queue: String, requires: Vec<String>, admission: bool, eligible: i64, uncovered: bool) -> Self {
-        Self { queue, requires, admission, eligible, uncovered, head_score: None }
+    pub fn new(queue: String, requires: Vec<String>, admission: bool, eligible: i64, uncovered: bool, kind: String) -> Self {
+        Self { queue, requires, admission, eligible, uncovered, kind, head_score: None }
     }
 }
 
@@ -3529,7 +3550,7 @@ wire_reply! {
 wire_call!(AwaitResult -> AwaitResultReply, "ff_await_result", read_only: false);
 
 wire_struct! {
-    /// Leases up to `max` of the best executions of a lane in this partition to a worker, among those whose requirements it covers. Quotas and budgets are asked on the way where they share the store; elsewhere what needs admission is reached by grants only. A repetition has the same lease ids and is answered with the leases that live. Inputs and passed results together stay within 4 MiB, but one task is always handed out. A lane with max_active is reached by grants only.
+    /// Leases up to `max` of the best executions of a lane in this partition to a worker, among those of its kinds whose requirements it covers. Quotas and budgets are asked on the way where they share the store; elsewhere what needs admission is reached by grants only. A repetition has the same lease ids and is answered with the leases that live. Inputs and passed results together stay within 4 MiB, but one task is always handed out. A lane with max_active is reached by grants only.
     ///
     /// Calls `ff_claim_executions`.
     /// Fails with `try_again`.
@@ -3541,6 +3562,8 @@ wire_struct! {
         capabilities ("capabilities"): Vec<String>,
         /// `instance`: 1 to 64 bytes of `^[%w%._%-]+$`
         instance ("instance"): String,
+        /// `kind_set?`: at most 130005 bytes. A packed list of kinds: a worker sends the same one with every claim, so it is read as it is.
+        kinds ("kinds"): Option<Bytes>,
         /// `lane`: 1 to 64 bytes of `^[%w%._%-]+$`
         lane ("lane"): String,
         /// `lease_ids`: list of `lease_id`, at most 64
@@ -3685,6 +3708,8 @@ wire_struct! {
         grant_ids ("grant_ids"): Vec<Uuid>,
         /// `instance`: 1 to 64 bytes of `^[%w%._%-]+$`
         instance ("instance"): String,
+        /// `kind_set?`: at most 130005 bytes. A packed list of kinds: a worker sends the same one with every claim, so it is read as it is.
+        kinds ("kinds"): Option<Bytes>,
         /// `lane`: 1 to 64 bytes of `^[%w%._%-]+$`
         lane ("lane"): String,
         /// `lease_ids?`: list of `lease_id`, at most 64
@@ -3717,7 +3742,7 @@ impl IssueGrants {
     /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(capabilities: Vec<String>, grant_ids: Vec<Uuid>, instance: String, lane: String, max: i64, namespace: String, ttl_ms: i64) -> Self {
-        Self { capabilities, grant_ids, instance, lane, max, namespace, ttl_ms, lease_ids: None }
+        Self { capabilities, grant_ids, instance, lane, max, namespace, ttl_ms, kinds: None, lease_ids: None }
     }
 }
 
@@ -3742,6 +3767,8 @@ wire_struct! {
         instance ("instance"): String,
         /// `holder_sets?`: list of `holder_set`, at most 33
         keep ("keep"): Option<Vec<String>>,
+        /// `kind_set?`: at most 130005 bytes. A packed list of kinds: a worker sends the same one with every claim, so it is read as it is.
+        kinds ("kinds"): Option<Bytes>,
         /// `lease_id`: a UUID in lower case
         lease_id ("lease_id"): LeaseId,
         /// `lease_ttl_ms`: 1000 to 3600000
@@ -3886,7 +3913,7 @@ impl UnblockExecution {
 }
 
 wire_struct! {
-    /// An operator hands an interrupted execution to a chosen worker, who must serve its lane and have what it requires.
+    /// An operator hands an interrupted execution to a chosen worker, who must serve its lane, take its kind and have what it requires.
     ///
     /// Calls `ff_grant_reclaim`.
     /// Fails with `execution_not_found`.
@@ -3904,6 +3931,8 @@ wire_struct! {
         grant_id ("grant_id"): Uuid,
         /// `instance`: 1 to 64 bytes of `^[%w%._%-]+$`
         instance ("instance"): String,
+        /// `kind_set?`: at most 130005 bytes. A packed list of kinds: a worker sends the same one with every claim, so it is read as it is.
+        kinds ("kinds"): Option<Bytes>,
         /// `lane_names`: list of `lane`, at most 64
         lanes ("lanes"): Vec<String>,
         /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
@@ -6969,6 +6998,8 @@ wire_struct! {
         incarnation ("incarnation"): Option<Uuid>,
         /// `instance`: 1 to 64 bytes of `^[%w%._%-]+$`
         instance ("instance"): String,
+        /// `kinds?`: list of `kind`, at most 1000
+        kinds ("kinds"): Option<Vec<String>>,
         /// `lane_names`: list of `lane`, at most 64
         lanes ("lanes"): Vec<String>,
         /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
@@ -6997,7 +7028,7 @@ impl RegisterWorker {
     /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(capabilities: Vec<String>, instance: String, lanes: Vec<String>, namespace: String, slots: i64, worker_id: String) -> Self {
-        Self { capabilities, instance, lanes, namespace, slots, worker_id, incarnation: None, owner: None, take_over: None }
+        Self { capabilities, instance, lanes, namespace, slots, worker_id, incarnation: None, kinds: None, owner: None, take_over: None }
     }
 }
 
@@ -7704,12 +7735,10 @@ wire_reply! {
 wire_call!(TrimEvents -> TrimEventsReply, "ff_trim_events", read_only: false);
 
 wire_struct! {
-    /// Compares a lane's waiting requirement sets with the capability sets of live workers: moves what nobody covers to blocked:route and back what somebody covers again. Bounded; `cursor` goes on behind a blocked head.
+    /// Compares the queues of a lane with what live workers take: moves what nobody takes to blocked:route and back what somebody takes again. Bounded; `cursor` goes on behind a blocked head, `skip` behind the queues that were compared.
     ///
     /// Calls `ff_review_routes`.
     ReviewRoutes {
-        /// `capability_sets`: list of `capabilities`, at most 4096
-        capability_sets ("capability_sets"): Vec<Vec<String>>,
         /// `count?`: 0 to 9007199254740991
         cursor ("cursor"): Option<i64>,
         /// `lane`: 1 to 64 bytes of `^[%w%._%-]+$`
@@ -7718,6 +7747,10 @@ wire_struct! {
         limit ("limit"): i64,
         /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
         namespace ("namespace"): String,
+        /// `count?`: 0 to 9007199254740991
+        skip ("skip"): Option<i64>,
+        /// `worker_classes`: list of `worker_class`, at most 4096
+        workers ("workers"): Vec<WorkerClass>,
     }
 }
 wire_reply! {
@@ -7728,6 +7761,7 @@ wire_reply! {
             blocked ("blocked"): i64,
             more ("more"): bool,
             next_cursor ("next_cursor"): Option<i64>,
+            next_skip ("next_skip"): Option<i64>,
             unblocked ("unblocked"): i64,
         },
     }
@@ -7736,8 +7770,8 @@ wire_call!(ReviewRoutes -> ReviewRoutesReply, "ff_review_routes", read_only: fal
 impl ReviewRoutes {
     /// The required fields only; optional ones are absent.
     #[must_use]
-    pub fn new(capability_sets: Vec<Vec<String>>, lane: String, limit: i64, namespace: String) -> Self {
-        Self { capability_sets, lane, limit, namespace, cursor: None }
+    pub fn new(lane: String, limit: i64, namespace: String, workers: Vec<WorkerClass>) -> Self {
+        Self { lane, limit, namespace, workers, cursor: None, skip: None }
     }
 }
 
@@ -8307,6 +8341,7 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<LaneDefinition>("LaneDefinition"),
     crate::sample::Specimen::of::<LaneEntry>("LaneEntry"),
     crate::sample::Specimen::of::<Worker>("Worker"),
+    crate::sample::Specimen::of::<WorkerClass>("WorkerClass"),
     crate::sample::Specimen::of::<Access>("Access"),
     crate::sample::Specimen::of::<HeartbeatResult>("HeartbeatResult"),
     crate::sample::Specimen::of::<Server>("Server"),

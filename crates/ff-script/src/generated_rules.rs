@@ -37,7 +37,8 @@ static LANE: Rule = Rule::Text { min: 1, max: 64, pattern: Some("^[%w%._%-]+$"),
 static WORKER_ID: Rule = Rule::Text { min: 1, max: 64, pattern: Some("^[%w%._%-]+$"), digits_max: None, refuse: Some(("^%.+$", "must not be made of dots only")), code: None };
 static INSTANCE: Rule = Rule::Text { min: 1, max: 64, pattern: Some("^[%w%._%-]+$"), digits_max: None, refuse: Some(("^%.+$", "must not be made of dots only")), code: None };
 static ACTOR: Rule = Rule::Text { min: 1, max: 128, pattern: None, digits_max: None, refuse: None, code: None };
-static QUEUE: Rule = Rule::Text { min: 1, max: 64, pattern: None, digits_max: None, refuse: None, code: None };
+static QUEUE: Rule = Rule::Text { min: 1, max: 200, pattern: None, digits_max: None, refuse: None, code: None };
+static KIND_SET: Rule = Rule::Bytes { max: 130005 };
 static KIND: Rule = Rule::Text { min: 1, max: 128, pattern: Some("^[%w%p ]+$"), digits_max: None, refuse: None, code: None };
 static ENCODING: Rule = Rule::Text { min: 1, max: 64, pattern: Some("^[%w%._%-/%+]+$"), digits_max: None, refuse: None, code: None };
 static DIGEST: Rule = Rule::Text { min: 32, max: 64, pattern: Some("^%x+$"), digits_max: None, refuse: None, code: None };
@@ -93,12 +94,13 @@ static DELTA: Rule = Rule::Int { min: -9007199254740991, max: 9007199254740991 }
 static SCOPE_NAME: Rule = Rule::Text { min: 1, max: 512, pattern: None, digits_max: None, refuse: Some(("[%s%c]", "holds a character that is not allowed")), code: None };
 static ACCESS_NAME: Rule = Rule::Text { min: 1, max: 64, pattern: Some("^[%w%._%-]+$"), digits_max: None, refuse: Some(("^%.+$", "must not be made of dots only")), code: None };
 static CAPABILITIES: Rule = Rule::List { of: &CAPABILITY, max: Some(64), bytes_max: Some(4096) };
+static KINDS: Rule = Rule::List { of: &KIND, max: Some(1000), bytes_max: None };
+static WORKER_CLASSES: Rule = Rule::List { of: &Rule::Own, max: Some(4096), bytes_max: None };
 static FALLBACKS: Rule = Rule::List { of: &FALLBACK, max: Some(16), bytes_max: None };
 static CATEGORIES: Rule = Rule::List { of: &CATEGORY, max: Some(64), bytes_max: None };
 static BUDGET_REFS: Rule = Rule::List { of: &Rule::Own, max: Some(16), bytes_max: None };
 static QUOTA_REFS: Rule = Rule::List { of: &Rule::Own, max: Some(16), bytes_max: None };
 static LANE_NAMES: Rule = Rule::List { of: &LANE, max: Some(64), bytes_max: None };
-static CAPABILITY_SETS: Rule = Rule::List { of: &CAPABILITIES, max: Some(4096), bytes_max: None };
 static LEASE_IDS: Rule = Rule::List { of: &Rule::Own, max: Some(64), bytes_max: None };
 static ATTEMPT_IDS: Rule = Rule::List { of: &Rule::Own, max: Some(64), bytes_max: None };
 static INSTANCES: Rule = Rule::List { of: &INSTANCE, max: Some(1024), bytes_max: None };
@@ -537,6 +539,14 @@ impl Bounded for LaneEntry {
     }
 }
 
+impl Bounded for WorkerClass {
+    fn within(&self, _: &Rule) -> Result<(), Problem> {
+        self.capabilities.within(&CAPABILITIES).map_err(|problem| problem.within("capabilities"))?;
+        self.kinds.within(&KINDS).map_err(|problem| problem.within("kinds"))?;
+        Ok(())
+    }
+}
+
 impl Bounded for PartitionDefaults {
     fn within(&self, _: &Rule) -> Result<(), Problem> {
         self.executions.within(&PARTITION_COUNT).map_err(|problem| problem.within("executions"))?;
@@ -671,6 +681,7 @@ impl Bounded for ClaimExecutions {
         self.attempt_ids.within(&ATTEMPT_IDS).map_err(|problem| problem.within("attempt_ids"))?;
         self.capabilities.within(&CAPABILITIES).map_err(|problem| problem.within("capabilities"))?;
         self.instance.within(&INSTANCE).map_err(|problem| problem.within("instance"))?;
+        self.kinds.within(&KIND_SET).map_err(|problem| problem.within("kinds"))?;
         self.lane.within(&LANE).map_err(|problem| problem.within("lane"))?;
         self.lease_ids.within(&LEASE_IDS).map_err(|problem| problem.within("lease_ids"))?;
         self.lease_ttl_ms.within(&LEASE_TTL_MS).map_err(|problem| problem.within("lease_ttl_ms"))?;
@@ -710,6 +721,7 @@ impl Bounded for IssueGrants {
     fn within(&self, _: &Rule) -> Result<(), Problem> {
         self.capabilities.within(&CAPABILITIES).map_err(|problem| problem.within("capabilities"))?;
         self.instance.within(&INSTANCE).map_err(|problem| problem.within("instance"))?;
+        self.kinds.within(&KIND_SET).map_err(|problem| problem.within("kinds"))?;
         self.lane.within(&LANE).map_err(|problem| problem.within("lane"))?;
         self.lease_ids.within(&LEASE_IDS).map_err(|problem| problem.within("lease_ids"))?;
         self.max.within(&BATCH_SIZE).map_err(|problem| problem.within("max"))?;
@@ -724,6 +736,7 @@ impl Bounded for ConsumeGrant {
         self.capabilities.within(&CAPABILITIES).map_err(|problem| problem.within("capabilities"))?;
         self.instance.within(&INSTANCE).map_err(|problem| problem.within("instance"))?;
         self.keep.within(&HOLDER_SETS).map_err(|problem| problem.within("keep"))?;
+        self.kinds.within(&KIND_SET).map_err(|problem| problem.within("kinds"))?;
         self.lease_ttl_ms.within(&LEASE_TTL_MS).map_err(|problem| problem.within("lease_ttl_ms"))?;
         self.worker_id.within(&WORKER_ID).map_err(|problem| problem.within("worker_id"))?;
         Ok(())
@@ -761,6 +774,7 @@ impl Bounded for GrantReclaim {
         self.actor.within(&ACTOR).map_err(|problem| problem.within("actor"))?;
         self.capabilities.within(&CAPABILITIES).map_err(|problem| problem.within("capabilities"))?;
         self.instance.within(&INSTANCE).map_err(|problem| problem.within("instance"))?;
+        self.kinds.within(&KIND_SET).map_err(|problem| problem.within("kinds"))?;
         self.lanes.within(&LANE_NAMES).map_err(|problem| problem.within("lanes"))?;
         self.namespace.within(&NAMESPACE).map_err(|problem| problem.within("namespace"))?;
         self.ttl_ms.within(&GRANT_TTL_MS).map_err(|problem| problem.within("ttl_ms"))?;
@@ -1579,6 +1593,7 @@ impl Bounded for RegisterWorker {
     fn within(&self, _: &Rule) -> Result<(), Problem> {
         self.capabilities.within(&CAPABILITIES).map_err(|problem| problem.within("capabilities"))?;
         self.instance.within(&INSTANCE).map_err(|problem| problem.within("instance"))?;
+        self.kinds.within(&KINDS).map_err(|problem| problem.within("kinds"))?;
         self.lanes.within(&LANE_NAMES).map_err(|problem| problem.within("lanes"))?;
         self.namespace.within(&NAMESPACE).map_err(|problem| problem.within("namespace"))?;
         self.owner.within(&ACTOR).map_err(|problem| problem.within("owner"))?;
@@ -1806,11 +1821,12 @@ impl Bounded for TrimEvents {
 
 impl Bounded for ReviewRoutes {
     fn within(&self, _: &Rule) -> Result<(), Problem> {
-        self.capability_sets.within(&CAPABILITY_SETS).map_err(|problem| problem.within("capability_sets"))?;
         self.cursor.within(&COUNT).map_err(|problem| problem.within("cursor"))?;
         self.lane.within(&LANE).map_err(|problem| problem.within("lane"))?;
         self.limit.within(&BATCH_SIZE).map_err(|problem| problem.within("limit"))?;
         self.namespace.within(&NAMESPACE).map_err(|problem| problem.within("namespace"))?;
+        self.skip.within(&COUNT).map_err(|problem| problem.within("skip"))?;
+        self.workers.within(&WORKER_CLASSES).map_err(|problem| problem.within("workers"))?;
         Ok(())
     }
 }

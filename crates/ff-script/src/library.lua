@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 62, hash = "6a3d746638219a167a67f008cfccd1862eb8c86835c57e8000f5622b2ae69a10" }
+local LIBRARY = { number = 63, hash = "be2de21c87761a73e01649e65cebbeb9c576541d7e662f889422e2e0e99568eb" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -74,17 +74,17 @@ return {
   "query.describe", "query.attempt", "query.list", "query.events", "query.outbox", "query.explain",
   "query.explain_lane", "query.ahead", "query.leases", "query.signals", "query.stats", "query.depth", "query.library",
 
-  "maintenance.flow_invariants", "maintenance.quota_invariants", "maintenance.budget_invariants",
-  "maintenance.invariants", "maintenance.fire_due", "maintenance.next_due", "maintenance.ack_outbox",
-  "maintenance.tally_events", "maintenance.trim_events", "maintenance.review_routes", "maintenance.fix_partitions",
-  "maintenance.check_executions", "maintenance.check_keys",
+  "maintenance.flow_invariants", "maintenance.head_invariants", "maintenance.quota_invariants",
+  "maintenance.budget_invariants", "maintenance.invariants", "maintenance.fire_due", "maintenance.next_due",
+  "maintenance.ack_outbox", "maintenance.tally_events", "maintenance.trim_events", "maintenance.review_routes",
+  "maintenance.fix_partitions", "maintenance.check_executions", "maintenance.check_keys",
 }
 end
 
 source["lib.limits"] = function(require, LIBRARY)
 -- Every bound of the library, named once; contracts and loops refer to these.
 return {
-  format = 2, -- of what is stored
+  format = 3, -- of what is stored
   input_bytes_max = 1048576,
   result_bytes_max = 1048576,
   result_inline_bytes_max = 512, -- a result up to this size stands in the execution's record
@@ -136,7 +136,16 @@ return {
   list_looks_max = 1000, -- index entries one list call looks at
   list_limit_max = 1000,
   list_pages_per_millisecond_max = 64,
-  queues_per_claim_max = 256, -- requirement sets one claim looks at
+  kinds_max = 1000, -- of one worker
+  queues_per_grant_max = 256, -- queues in which a repeated request for grants is looked for
+  queues_per_review_max = 256, -- queues one call compares with the workers there are
+  queues_named_max = 128, -- queues a claim looks for by name when others stand in front of them
+  heads_page_min = 16, -- heads of queues a claim reads at first, beyond those it needs
+  heads_page_max = 1024, -- and at most at once
+  heads_looks_max = 16384, -- heads of queues one claim looks at
+  -- The bands of a queue's scores: eligible work stands below the granted, and that below the active.
+  granted_from = 2000000000000000,
+  active_from = 4000000000000000,
   renewals_reset_reclaims = 3,
   uncovered_grace_ms = 1000,
   events_max = 1000000,
@@ -396,7 +405,10 @@ local scalar = {
   { name = "worker_id", base = "text", min = 1, max = limits.name_bytes_max, pattern = name_pattern, refuse = dots },
   { name = "instance", base = "text", min = 1, max = limits.name_bytes_max, pattern = name_pattern, refuse = dots },
   { name = "actor", base = "text", min = 1, max = 128 },
-  { name = "queue", base = "text", min = 1, max = 64 },
+  { name = "queue", base = "text", min = 1, max = 200,
+    doc = "The name of a queue: the class of what its work requires, a colon, and its kind." },
+  { name = "kind_set", base = "bytes", min = 0, max = limits.kinds_max * (limits.kind_bytes_max + 2) + 5,
+    doc = "A packed list of kinds: a worker sends the same one with every claim, so it is read as it is." },
   { name = "kind", base = "text", min = 1, max = limits.kind_bytes_max, pattern = "^[%w%p ]+$" },
   { name = "encoding", base = "text", min = 1, max = 64, pattern = "^[%w%._%-/%+]+$" },
   { name = "digest", base = "text", min = 32, max = 64, pattern = "^%x+$" },
@@ -539,12 +551,13 @@ local scalar = {
 
 local list = {
   { name = "capabilities", of = "capability", max = limits.capabilities_max, bytes_max = limits.capability_bytes_max },
+  { name = "kinds", of = "kind", max = limits.kinds_max },
+  { name = "worker_classes", of = "worker_class", max = 4096 },
   { name = "fallbacks", of = "fallback", max = limits.fallbacks_max },
   { name = "categories", of = "category", max = 64 },
   { name = "budget_refs", of = "budget_ref", max = limits.budgets_max },
   { name = "quota_refs", of = "quota_ref", max = limits.quotas_max },
   { name = "lane_names", of = "lane", max = limits.lanes_per_worker_max },
-  { name = "capability_sets", of = "capabilities", max = 4096 },
   { name = "lease_ids", of = "lease_id", max = limits.batch_max },
   { name = "attempt_ids", of = "attempt_id", max = limits.batch_max },
   { name = "instances", of = "instance", max = 1024 },
@@ -993,8 +1006,10 @@ local struct = {
   { name = "worker", fields = {
     { "instance", "instance" }, { "worker_id", "worker_id" }, { "namespace", "namespace" }, { "lanes", "lane_names" },
     { "capabilities", "capabilities" }, { "slots", "slots" }, { "state", "worker_state" }, { "incarnation", "uuid?" },
-    { "owner", "actor?" }, { "registered_at", "time_ms" }, { "expires_at", "time_ms" },
+    { "owner", "actor?" }, { "registered_at", "time_ms" }, { "expires_at", "time_ms" }, { "kinds", "kinds?" },
   } },
+  { name = "worker_class", doc = "What workers of one sort take: these kinds, or all, that need no more than this.",
+    fields = { { "capabilities", "capabilities" }, { "kinds", "kinds?" } } },
   { name = "access", doc = "What the bearer of a token may do. A scope that is absent is everything.", fields = {
     { "access_id", "uuid" }, { "name", "access_name" }, { "roles", "roles" }, { "namespaces", "namespaces?" },
     { "lanes", "lane_names?" }, { "capabilities", "capabilities?" }, { "created_at", "time_ms" },
@@ -1004,7 +1019,7 @@ local struct = {
   { name = "server", fields = { { "server_id", "uuid" }, { "expires_at", "time_ms" }, { "listening", "bool" } } },
   { name = "queue_facts", fields = {
     { "queue", "queue" }, { "requires", "capabilities" }, { "admission", "bool" }, { "eligible", "count" },
-    { "uncovered", "bool" }, { "head_score", "int?" },
+    { "uncovered", "bool" }, { "head_score", "int?" }, { "kind", "kind" },
   } },
   { name = "lane_counts", fields = {
     { "namespace", "namespace" }, { "lane", "lane" }, { "state", "lane_state" }, { "eligible", "count" },
@@ -2501,7 +2516,7 @@ local sub, match, sha1hex = string.sub, string.match, redis.sha1hex
 
 -- Names that are made over and over are kept, up to a number.
 local routes = {}
-local kept_max = 256
+local kept_max = 4096
 
 -- The names of a partition that hold nothing but its tag, and those of its lanes. The configuration record has no tag:
 -- whoever asks for a key of a partition there has the wrong route.
@@ -2583,15 +2598,24 @@ function keys.lane(tx, path) return of_lane(tx.names, path).copy end
 -- What a partition remembers of a lane.
 function keys.lane_memory(tx, path) return of_lane(tx.names, path).memory end
 function keys.lanes(tx) return "ff:idx:" .. tx.tag .. ":lanes" end
+-- The queues of a lane, and the heads of those beside its main one.
 function keys.queues(tx, lane) return "ff:idx:" .. tx.tag .. ":lane:" .. lane .. ":queues" end
-function keys.queue(tx, path, queue)
+function keys.heads(tx, path) return keys.place(tx, path, "heads") end
+-- A queue by its name, which is its class and its kind.
+function keys.queue_named(tx, path, name) return of_lane(tx.names, path).place .. "queue:" .. name end
+function keys.queue(tx, path, class, kind)
   local lane = of_lane(tx.names, path)
-  local key = lane.queues[queue]
+  local known = lane.queues[class]
+  local key = known and known[kind]
   if key == nil then
-    key = lane.place .. "queue:" .. queue
+    key = lane.place .. "queue:" .. class .. ":" .. kind
     if tx.names.kept >= kept_max then return key end
     tx.names.kept = tx.names.kept + 1
-    lane.queues[queue] = key
+    if known == nil then
+      known = {}
+      lane.queues[class] = known
+    end
+    known[kind] = key
   end
   return key
 end
@@ -4040,7 +4064,7 @@ function lane.load(tx, path)
   local stored = tx:record(key)
   if stored == nil then return nil end
   known = open(key, stored)
-  known.path, known.tag, known.remembered, known.queues = path, tx.tag, {}, {}
+  known.path, known.tag, known.remembered, known.queues, known.heads = path, tx.tag, {}, {}, {}
   tx.lanes[path] = known
   return known
 end
@@ -4078,7 +4102,11 @@ function lane.same(a, b)
 end
 
 -- What the partition remembers of a lane, each under a name:
---   quiet:<queue>  dispatchers come back for what is in the queue without being told
+--   main           the queue that every claim looks at; the others stand among the heads
+--   quiet          dispatchers come back for what is in the main queue without being told
+--   quiet:<queue>  the same of another queue
+--   others         it has queues beside the main one
+--   uncovered      some queue was found to have no worker, now or lately
 --   told           the wake-up that was announced last
 --   prefers        some of its work prefers some workers
 --   admits         some of its work needs admission
@@ -4093,19 +4121,22 @@ function lane.recall(tx, copy, name)
   return value or nil
 end
 
--- Reads in one go what a claim asks for.
-function lane.prepare(tx, copy)
-  local remembered = copy.remembered
-  if remembered.told ~= nil and remembered.prefers ~= nil and remembered["quiet:any"] ~= nil
-    and remembered.admits ~= nil
-  then
-    return
-  end
+-- What was remembered under several names, read in one go unless something is planned for it.
+function lane.recall_all(tx, copy, names)
   local key = keys.lane_memory(tx, copy.path)
   if tx:touches(key) then return end
-  local found = tx:read("HMGET", key, "told", "prefers", "quiet:any", "admits")
-  remembered.told, remembered.prefers, remembered["quiet:any"], remembered.admits =
-    found[1], found[2], found[3], found[4]
+  local found = tx:read("HMGET", key, unpack(names))
+  for i = 1, #names do copy.remembered[names[i]] = found[i] end
+end
+
+local common = { "told", "prefers", "quiet", "admits", "main", "others", "uncovered" }
+
+-- Reads in one go what submissions and claims ask for.
+function lane.prepare(tx, copy)
+  local remembered = copy.remembered
+  for i = 1, #common do
+    if remembered[common[i]] == nil then return lane.recall_all(tx, copy, common) end
+  end
 end
 
 -- Plans a change of what the partition remembers; nil forgets.
@@ -6381,6 +6412,7 @@ function worker.load(tx, instance, expires_at)
     instance = instance, worker_id = raw.worker_id, namespace = raw.namespace, lanes = cmsgpack.unpack(raw.lanes),
     capabilities = cmsgpack.unpack(raw.capabilities), slots = tonumber(raw.slots), state = raw.state,
     incarnation = raw.incarnation, owner = raw.owner, registered_at = tonumber(raw.registered_at),
+    kinds = raw.kinds and cmsgpack.unpack(raw.kinds) or nil,
     expires_at = expires_at or tx:zscore(keys.workers(tx), instance) or 0,
   }
 end
@@ -6394,6 +6426,7 @@ function worker.save(tx, w)
     "registered_at", w.registered_at,
   })
   if w.incarnation then tx:hset(key, { "incarnation", w.incarnation }) else tx:hdel(key, "incarnation") end
+  if w.kinds then tx:hset(key, { "kinds", cmsgpack.pack(w.kinds) }) else tx:hdel(key, "kinds") end
   if w.owner then tx:hset(key, { "owner", w.owner }) else tx:hdel(key, "owner") end
   if w.state ~= "draining" then tx:hdel(keys.draining(tx), w.instance) end
   worker.touch(tx, w.instance)
@@ -6580,19 +6613,37 @@ return tally
 end
 
 source["index.queues"] = function(require, LIBRARY)
--- The requirement sets a lane has work for: one queue each. The queue `any` (nothing required, nothing to
--- admit) is not registered, since every worker looks at it.
+-- The queues of a lane: one for each kind and requirement set it has work of. A queue's name is its class, which stands
+-- for what its work requires and whether it needs admission, and its kind.
+--
+-- The first queue of a lane is its main one, which every claim looks at. The others stand in one sorted set by the
+-- score of their head, or of something better that is gone already: so a claim finds the best it may run among
+-- thousands of them. Those without eligible work stand behind all others.
 local keys = require "lib.keys"
+local limits = require "lib.limits"
 local lane = require "record.lane"
 
 local queues = {}
 
-local sub = string.sub
+local sub, find, concat = string.sub, string.find, table.concat
+local idle = limits.granted_from
 
--- The queue of a requirement set; work that needs admission has queues of its own.
-function queues.name(requires, admission)
-  local name = #requires == 0 and "any" or keys.digest(table.concat(requires, ","))
-  return admission and "admit." .. name or name
+queues.idle = idle
+
+-- The class of work by what it requires; work that needs admission has classes of its own.
+function queues.class(requires, admission)
+  local class = #requires == 0 and "any" or keys.digest(concat(requires, ","))
+  return admission and "admit." .. class or class
+end
+
+function queues.name(class, kind)
+  return class .. ":" .. kind
+end
+
+-- The class and the kind of a queue.
+function queues.parts(name)
+  local colon = find(name, ":", 1, true)
+  return sub(name, 1, colon - 1), sub(name, colon + 1)
 end
 
 -- True for a queue whose work needs admission.
@@ -6600,13 +6651,21 @@ function queues.admits(name)
   return sub(name, 1, 6) == "admit."
 end
 
+-- True for work that requires nothing.
+function queues.plain(class)
+  return class == "any" or class == "admit.any"
+end
+
 local function pack(entry)
-  return cmsgpack.pack({ entry.requires, entry.admission, entry.uncovered_since or false, entry.uncovered })
+  return cmsgpack.pack({ entry.requires, entry.uncovered_since or false, entry.uncovered, entry.kind_missing or false })
 end
 
 local function unpack_entry(name, packed)
-  local l = cmsgpack.unpack(packed)
-  return { queue = name, requires = l[1], admission = l[2], uncovered_since = l[3] or nil, uncovered = l[4] }
+  local l, class, kind = cmsgpack.unpack(packed), queues.parts(name)
+  return {
+    queue = name, class = class, kind = kind, admission = queues.admits(name), requires = l[1],
+    uncovered_since = l[2] or nil, uncovered = l[3], kind_missing = l[4] or nil,
+  }
 end
 
 -- What was read of a lane's queues stays with its copy, like everything the partition remembers of it.
@@ -6618,6 +6677,8 @@ end
 function queues.put(tx, path, entry)
   tx:hput(keys.queues(tx, path), entry.queue, pack(entry))
   know(tx, path, entry.queue, entry)
+  local copy = entry.uncovered_since and lane.load(tx, path)
+  if copy then lane.remember(tx, copy, "uncovered", "1") end
 end
 
 function queues.get(tx, path, name)
@@ -6631,9 +6692,96 @@ function queues.get(tx, path, name)
   return entry or nil
 end
 
-local function remember_admission(tx, path, mark)
+-- The queue, when it is known that no live worker runs what is in it.
+function queues.without_worker(tx, path, name)
   local copy = lane.load(tx, path)
-  if copy then lane.remember(tx, copy, "admits", mark) end
+  if copy == nil then return nil end
+  lane.prepare(tx, copy)
+  local entry = lane.recall(tx, copy, "uncovered") and queues.get(tx, path, name)
+  return entry and entry.uncovered and entry or nil
+end
+
+-- Several queues at once, in this order; false for one that is not there.
+function queues.several(tx, path, names)
+  if #names == 0 then return {} end
+  local list = {}
+  for i, packed in ipairs(tx:hmget(keys.queues(tx, path), names)) do
+    list[i] = packed and unpack_entry(names[i], packed) or false
+  end
+  return list
+end
+
+-- What a lane remembers, or nil where the partition does not know the lane.
+local function recall(tx, path, name)
+  local copy = lane.load(tx, path)
+  return copy and lane.recall(tx, copy, name)
+end
+
+-- The queue that every claim looks at, or nil.
+function queues.main(tx, path)
+  return recall(tx, path, "main")
+end
+
+-- Quiet queues ----------------------------------------------------------------------------------
+
+-- The name under which a lane remembers that a queue is quiet.
+local function quiet_name(tx, copy, name)
+  return lane.recall(tx, copy, "main") == name and "quiet" or "quiet:" .. name
+end
+
+-- True while dispatchers come back for what is in the queue without being told.
+function queues.quiet(tx, copy, name)
+  return lane.recall(tx, copy, quiet_name(tx, copy, name)) ~= nil
+end
+
+function queues.set_quiet(tx, copy, name, quiet)
+  lane.remember(tx, copy, quiet_name(tx, copy, name), quiet and "1" or nil)
+end
+
+-- Reads at once what is about to be asked of several queues.
+function queues.prepare_quiet(tx, copy, names)
+  local wanted = {}
+  for i = 1, #names do
+    local name = quiet_name(tx, copy, names[i])
+    if copy.remembered[name] == nil then wanted[#wanted + 1] = name end
+  end
+  if #wanted > 1 then lane.recall_all(tx, copy, wanted) end
+end
+
+-- Heads -----------------------------------------------------------------------------------------
+
+-- The score under which a queue stands among the heads; nil for one that is not there.
+local function head_of(tx, path, name)
+  local copy = lane.load(tx, path)
+  local known = copy and copy.heads[name]
+  if known == nil then
+    known = tx:zscore(keys.heads(tx, path), name)
+    if copy then copy.heads[name] = known end
+  end
+  return known
+end
+
+function queues.set_head(tx, path, name, score)
+  tx:zadd(keys.heads(tx, path), score, name)
+  local copy = lane.load(tx, path)
+  if copy then copy.heads[name] = score end
+end
+
+-- Makes sure that the entry of an execution into a queue reads nothing; false when it is new to the lane.
+function queues.foresee(tx, path, name)
+  local copy = lane.load(tx, path)
+  if copy == nil then return false end
+  lane.prepare(tx, copy)
+  if lane.recall(tx, copy, "uncovered") then return false end
+  queues.quiet(tx, copy, name)
+  return lane.recall(tx, copy, "main") == name or head_of(tx, path, name) ~= nil
+end
+
+-- Coming and going ------------------------------------------------------------------------------
+
+local function remember(tx, path, name, mark)
+  local copy = lane.load(tx, path)
+  if copy then lane.remember(tx, copy, name, mark) end
 end
 
 -- The lane remembers that some of its work needs admission until its last such queue is gone.
@@ -6641,17 +6789,108 @@ local function forget_admission(tx, path, gone)
   for name in pairs(tx:hgetall(keys.queues(tx, path)) or {}) do
     if name ~= gone and queues.admits(name) then return end
   end
-  remember_admission(tx, path, nil)
+  remember(tx, path, "admits", nil)
+end
+
+-- The lane remembers that it has queues beside its main one.
+local function forget_others(tx, path)
+  local key = keys.heads(tx, path)
+  if not tx:plans(key) and tx:zstored(key) <= 1 then remember(tx, path, "others", nil) end
 end
 
 function queues.drop(tx, path, name)
+  local copy = lane.load(tx, path)
+  if queues.main(tx, path) == name then
+    lane.remember(tx, copy, "main", nil)
+    lane.remember(tx, copy, "quiet", nil)
+  else
+    forget_others(tx, path)
+    tx:zrem(keys.heads(tx, path), name)
+    tx:hdel(keys.lane_memory(tx, path), "quiet:" .. name)
+    if copy then copy.heads[name], copy.remembered["quiet:" .. name] = nil, false end
+  end
   tx:hdel(keys.queues(tx, path), name)
   know(tx, path, name, false)
-  tx:hdel(keys.lane_memory(tx, path), "quiet:" .. name)
   if queues.admits(name) then forget_admission(tx, path, name) end
 end
 
--- Every registered queue of a lane, in the order of their names.
+-- A lane whose main queue is empty has a new one: so the work of a lane with one kind at a time stays near.
+local function becomes_main(tx, path, name)
+  local copy = lane.load(tx, path)
+  if copy == nil then return false end
+  local main = lane.recall(tx, copy, "main")
+  if main then
+    local key = keys.queue_named(tx, path, main)
+    if tx:plans(key) or tx:zstored(key) > 0 then return false end
+    queues.set_head(tx, path, main, idle)
+    lane.remember(tx, copy, "others", "1")
+    lane.remember(tx, copy, "quiet", nil)
+  end
+  lane.remember(tx, copy, "main", name)
+  return true
+end
+
+local function register(tx, path, name, requires, score)
+  local class, kind = queues.parts(name)
+  local main = becomes_main(tx, path, name)
+  queues.put(tx, path, { queue = name, class = class, kind = kind, requires = requires or {}, uncovered = false })
+  if queues.admits(name) then remember(tx, path, "admits", "1") end
+  if main then return end
+  remember(tx, path, "others", "1")
+  queues.set_head(tx, path, name, score or idle)
+end
+
+-- Nobody covered what was in the queue before; that says nothing about what comes now.
+local function begin_anew(tx, path, name)
+  local entry = queues.get(tx, path, name)
+  local key = keys.queue_named(tx, path, name)
+  if entry and entry.uncovered_since and not entry.uncovered and not tx:plans(key) and tx:zstored(key) == 0 then
+    entry.uncovered_since = nil
+    queues.put(tx, path, entry)
+  end
+end
+
+-- An execution enters a queue, with its `score` when it can be claimed. True when the queue is new to the lane.
+function queues.entered(tx, path, name, requires, score)
+  local copy = lane.load(tx, path)
+  if copy and lane.recall(tx, copy, "uncovered") then begin_anew(tx, path, name) end
+  if copy and lane.recall(tx, copy, "main") == name then return false end
+  local head = head_of(tx, path, name)
+  if head == nil then
+    register(tx, path, name, requires, score)
+    return true
+  end
+  if score and score < head then queues.set_head(tx, path, name, score) end
+  return false
+end
+
+-- Makes a queue known again, with an execution that is eligible in it.
+function queues.mend(tx, path, name, requires, score)
+  local copy = lane.load(tx, path)
+  if copy then copy.heads[name] = nil end
+  if queues.get(tx, path, name) == nil then
+    local class, kind = queues.parts(name)
+    queues.put(tx, path, { queue = name, class = class, kind = kind, requires = requires or {}, uncovered = false })
+    if queues.admits(name) then remember(tx, path, "admits", "1") end
+  end
+  if queues.main(tx, path) == name then return end
+  remember(tx, path, "others", "1")
+  local head = tx:zscore(keys.heads(tx, path), name)
+  if head == nil or score < head then queues.set_head(tx, path, name, score) end
+end
+
+-- Forgets a queue that holds nothing any more. Those that look at it do so, and the retirement of what was in it: to
+-- look whenever something leaves would cost every end a read. One marked uncovered stays, so that later work goes to
+-- route at once.
+function queues.tidy(tx, path, name)
+  if tx:zstored(keys.queue_named(tx, path, name)) > 0 then return end
+  local entry = queues.get(tx, path, name)
+  if entry and not entry.uncovered then queues.drop(tx, path, name) end
+end
+
+-- Walks -----------------------------------------------------------------------------------------
+
+-- Every queue of a lane, in the order of their names.
 function queues.all(tx, path)
   local names, found = {}, tx:hgetall(keys.queues(tx, path)) or {}
   for name in pairs(found) do names[#names + 1] = name end
@@ -6661,13 +6900,13 @@ function queues.all(tx, path)
   return list
 end
 
--- True when none of the lane's registered queues holds anything; those that hold nothing are forgotten.
-function queues.none(tx, path)
-  for _, entry in ipairs(queues.all(tx, path)) do
-    queues.tidy(tx, path, entry.queue)
-    if queues.get(tx, path, entry.queue) then return false end
-  end
-  return true
+-- The names of the main queue and of up to `count` others behind the first `skip`, by their heads.
+function queues.page(tx, path, skip, count)
+  local names, main = {}, skip == 0 and queues.main(tx, path)
+  if main then names[1] = main end
+  local from, to = string.format("%.0f", skip), string.format("%.0f", skip + count - 1)
+  for _, name in ipairs(tx:zrange(keys.heads(tx, path), from, to)) do names[#names + 1] = name end
+  return names
 end
 
 -- The names whose entries cannot be read.
@@ -6685,32 +6924,6 @@ function queues.covered(requires, capabilities)
     if not capabilities[token] then return false end
   end
   return true
-end
-
--- Registers the queue an execution enters; true when it is new to the lane.
-function queues.joined(tx, path, name, requires)
-  local entry = queues.get(tx, path, name)
-  if entry then
-    -- Nobody covered what was in it before; that says nothing about what comes now.
-    if entry.uncovered_since and not entry.uncovered and tx:zstored(keys.queue(tx, path, name)) == 0 then
-      entry.uncovered_since = nil
-      queues.put(tx, path, entry)
-    end
-    return false
-  end
-  local admission = queues.admits(name)
-  queues.put(tx, path, { queue = name, requires = requires or {}, admission = admission, uncovered = false })
-  if admission then remember_admission(tx, path, "1") end
-  return true
-end
-
--- Forgets a queue that holds nothing any more. Those that look at it do so, and the retirement of what was in it: to
--- look whenever something leaves would cost every end a read. One marked uncovered stays, so that later work goes to
--- route at once.
-function queues.tidy(tx, path, name)
-  if name == "any" or tx:zstored(keys.queue(tx, path, name)) > 0 then return end
-  local entry = queues.get(tx, path, name)
-  if entry and not entry.uncovered then queues.drop(tx, path, name) end
 end
 
 return queues
@@ -6802,16 +7015,17 @@ end
 source["index.home"] = function(require, LIBRARY)
 -- Where an execution's state puts it: exactly one entry in exactly one sorted set of its lane.
 --
--- Work that could run, is granted, or runs shares one set per requirement set, in three bands of scores:
--- eligible work by its queue score, then granted, then active work by creation time. Starting an
--- execution is thus one write that moves it from band to band, and no execution can stand in two of them.
+-- Work that could run, is granted, or runs shares one set per queue, in three bands of scores: eligible work by its
+-- queue score, then granted, then active work by creation time. Starting an execution is thus one write that moves it
+-- from band to band, and no execution can stand in two of them.
 local keys = require "lib.keys"
+local limits = require "lib.limits"
 local queues = require "index.queues"
 local lane = require "record.lane"
 
 local home = {}
 
-local granted_from, active_from = 2000000000000000, 4000000000000000
+local granted_from, active_from = limits.granted_from, limits.active_from
 home.granted_from, home.active_from = granted_from, active_from
 
 local blocked = {
@@ -6838,19 +7052,14 @@ end
 
 -- The sorted set of a place.
 function home.key(tx, rec, path, place)
-  if place == "queue" then return keys.queue(tx, path, rec.queue) end
+  if place == "queue" then return keys.queue(tx, path, rec.queue, rec.kind) end
   return keys.place(tx, path, place)
 end
 
--- The name under which a lane remembers that a queue is quiet.
-home.quiet = setmetatable({ any = "quiet:any" }, { __index = function(_, queue) return "quiet:" .. queue end })
-
 -- Tells dispatchers that something can be claimed, unless they are known to be coming back anyway.
-local function announce(tx, rec, fresh)
+local function announce(tx, rec, name, fresh)
   local copy = not fresh and rec.prio == 0 and lane.load(tx, rec.path)
-  if not copy or lane.recall(tx, copy, home.quiet[rec.queue]) == nil then
-    tx:announce("ready", rec.path, rec.queue, rec.score)
-  end
+  if not copy or not queues.quiet(tx, copy, name) then tx:announce("ready", rec.path, name, rec.score) end
 end
 
 -- Plans the move from where the record was loaded to where its state puts it now. `was_path` is there when its lane
@@ -6859,16 +7068,17 @@ function home.move(tx, rec, place, score)
   local was_place, was_path = rec.was_place, rec.was_path or rec.path
   local path = rec.path
   if was_place == place and rec.was_score == score and was_path == path then return end
-  local key, fresh = home.key(tx, rec, path, place), false
-  if was_place ~= place or was_path ~= path then
-    if was_place then
-      local was_key = home.key(tx, rec, was_path, was_place)
-      tx:zrem(was_key, rec.id)
+  local key, moved = home.key(tx, rec, path, place), was_place ~= place or was_path ~= path
+  if moved and was_place then tx:zrem(home.key(tx, rec, was_path, was_place), rec.id) end
+  if place == "queue" then
+    local eligible = rec.phase == "runnable" and rec.grant == nil
+    if moved or eligible then
+      local name = queues.name(rec.queue, rec.kind)
+      local fresh = queues.entered(tx, path, name, rec.requires, eligible and score or nil)
+      if eligible then announce(tx, rec, name, fresh) end
     end
-    if place == "queue" and rec.queue ~= "any" then fresh = queues.joined(tx, path, rec.queue, rec.requires) end
   end
   tx:zadd(key, score, rec.id)
-  if place == "queue" and rec.phase == "runnable" and rec.grant == nil then announce(tx, rec, fresh) end
   rec.was_place, rec.was_score = place, score
   if rec.was_path then rec.was_path = nil end
 end
@@ -8580,14 +8790,17 @@ function runnable.settle(tx, rec)
   end
   if rec.delay and rec.delay <= tx.now then rec.delay = nil end
   if rec.delay == nil and rec.nested then return start_nested(tx, rec) end
-  if rec.delay == nil and rec.queue ~= "any" then
-    local entry = queues.get(tx, rec.path, rec.queue)
-    if entry and entry.uncovered then runnable.block_route(rec, tx.now) end
+  if rec.delay == nil then
+    local entry = queues.without_worker(tx, rec.path, queues.name(rec.queue, rec.kind))
+    if entry then runnable.block_route(rec, entry, tx.now) end
   end
 end
 
-function runnable.block_route(rec, now)
-  execution.block(rec, "waiting_for_capable_worker", { "requires", table.concat(rec.requires or {}, ",") }, now)
+-- No live worker runs what is in its queue. `kind` is there when none takes the kind at all.
+function runnable.block_route(rec, entry, now)
+  local detail = { "requires", table.concat(rec.requires or {}, ",") }
+  if entry.kind_missing then detail[3], detail[4] = "kind", rec.kind end
+  execution.block(rec, "waiting_for_capable_worker", detail, now)
 end
 
 return runnable
@@ -8620,9 +8833,9 @@ local execution = require "record.execution"
 local flow = require "record.flow"
 local home = require "index.home"
 local keys = require "lib.keys"
-local lane = require "record.lane"
 local limits = require "lib.limits"
 local packed = require "record.packed"
+local queues = require "index.queues"
 local running = require "record.running"
 
 local member = {}
@@ -8700,7 +8913,7 @@ function member.start(
   recount(tx, f, "waiting", "active")
   tx:set(key, record)
   tx:zadd(keys.timers(tx), wake_at, id)
-  tx:zadd(keys.queue(tx, path, queue), active_from + created_at, id)
+  tx:zadd(keys.queue(tx, path, queue, kind), active_from + created_at, id)
   tx:hput(keys.leases(tx, worker), lease_id, id)
   tx:note(told)
   return record, wake_at, given, extras
@@ -8731,8 +8944,7 @@ local function waiting(tx, f, id)
   then
     return nil
   end
-  local copy = lane.load(tx, rec.path)
-  if copy then lane.prepare(tx, copy) end
+  if not queues.foresee(tx, rec.path, queues.name(rec.queue, rec.kind)) then return nil end
   return rec, d
 end
 
@@ -8802,7 +9014,7 @@ function member.complete(
   )
   tx:set(key, whole .. record .. pack(part) .. no_groups .. pack(edges) .. (more and pack(more) or none))
   tx:zrem(keys.timers(tx), id)
-  tx:zrem(keys.queue(tx, path, queue), id)
+  tx:zrem(keys.queue(tx, path, queue, kind), id)
   tx:zadd(keys.place(tx, path, "terminal"), created_at, id)
   tx:hdel(keys.leases(tx, worker), lease_id)
   tx:note(told)
@@ -8865,9 +9077,9 @@ end
 
 -- Accepts a submission that says nothing rare, in a lane that asks for nothing rare. Answers nil when it is not plain.
 function plain.submit(tx, s)
-  local path, queue, more, named = s.namespace .. "/" .. s.lane, "any", s.more, false
+  local path, class, more, named = s.namespace .. "/" .. s.lane, "any", s.more, false
   if more then
-    named, queue = asks_of(more), "admit.any"
+    named, class = asks_of(more), "admit.any"
     if not named then return nil end
   end
   local copy = lane.load(tx, path)
@@ -8876,6 +9088,8 @@ function plain.submit(tx, s)
   then
     return nil
   end
+  lane.prepare(tx, copy)
+  if lane.recall(tx, copy, "uncovered") then return nil end
   local id, kind, now, input = s.execution_id, s.kind, tx.now, s.input
   local key = keys.core(tx, id)
   if tx:record(key) then return nil end
@@ -8883,17 +9097,18 @@ function plain.submit(tx, s)
   local score = now - prio * copy.priority_weight
   local has_input, retention = input and input ~= "", s.retention_ms or copy.retention_ms or week_ms
   local record, told = running.submitted(
-    tx, id, path, kind, queue, retention, prio, score, s.body_digest, has_input, named
+    tx, id, path, kind, class, retention, prio, score, s.body_digest, has_input, named
   )
   tx:set(key, record)
-  local fresh = named and queues.joined(tx, path, queue)
   if has_input then tx:set(key .. ":input", input) end
-  tx:zadd(keys.queue(tx, path, queue), score, id)
+  local name = queues.name(class, kind)
+  -- A quiet queue stands among the heads with something older already.
+  local quiet = queues.quiet(tx, copy, name)
+  if prio > 0 or not quiet then queues.entered(tx, path, name, nil, score) end
+  tx:zadd(keys.queue(tx, path, class, kind), score, id)
   tx:zadd(keys.all(tx), now, id)
   tx:zadd(keys.kind(tx, kind), now, id)
-  if fresh or prio > 0 or lane.recall(tx, copy, home.quiet[queue]) == nil then
-    tx:announce("ready", path, queue, score)
-  end
+  if prio > 0 or not quiet then tx:announce("ready", path, name, score) end
   tx:note(told)
   return created(id)
 end
@@ -8914,7 +9129,7 @@ local function lease(
   record = started_of .. record
   tx:set(key, record)
   tx:zadd(keys.timers(tx), wake, id)
-  tx:zadd(keys.queue(tx, path, queue), active_from + created_at, id)
+  tx:zadd(keys.queue(tx, path, queue, kind), active_from + created_at, id)
   tx:hput(keys.leases(tx, worker), lease_id, id)
   tx:note(told)
   return record, wake
@@ -9020,7 +9235,7 @@ local function complete(
   )
   tx:set(key, completed_of .. record)
   tx:zadd(keys.timers(tx), wake, id)
-  tx:zrem(keys.queue(tx, path, queue), id)
+  tx:zrem(keys.queue(tx, path, queue, kind), id)
   tx:zadd(keys.place(tx, path, "terminal"), created_at, id)
   tx:hdel(keys.leases(tx, worker), lease_id)
   tx:note(told)
@@ -9244,7 +9459,7 @@ function submit.new(tx, s, place)
   local budgets, quotas = all_budgets(m.budgets, place.budgets), all_quotas(m.quotas)
   if requires or budgets or quotas then
     rec.requires, rec.asks = requires, asks.packed(quotas, budgets)
-    rec.queue = queues.name(requires or {}, budgets ~= nil or quotas ~= nil)
+    rec.queue = queues.class(requires or {}, budgets ~= nil or quotas ~= nil)
   end
   if prefers then
     rec.prefers = prefers
@@ -10323,17 +10538,20 @@ return reopen
 end
 
 source["transition.choose"] = function(require, LIBRARY)
--- The best candidates of a lane in this partition, among the requirement sets a worker covers.
+-- The best candidates of a lane in this partition, among the kinds and requirement sets a worker takes.
+--
+-- Queues are looked at in the order of their heads, and only as long as one of them may hold something better than
+-- what was found: with thousands of them a claim reads those it takes from and no other.
 local keys = require "lib.keys"
 local limits = require "lib.limits"
-local home = require "index.home"
 local queues = require "index.queues"
 local execution = require "record.execution"
 local lane = require "record.lane"
 
 local choose = {}
 
-local eligible_below = "(" .. string.format("%.0f", home.granted_from)
+local eligible_below = "(" .. string.format("%.0f", limits.granted_from)
+local ceil, min = math.ceil, math.min
 
 function choose.set_of(tokens)
   local set = {}
@@ -10341,55 +10559,209 @@ function choose.set_of(tokens)
   return set
 end
 
-local only_any = { "any" }
+-- The sets of kinds that workers sent lately, by their packed form: a worker sends the same ones with every claim.
+local kind_sets, kind_sets_kept = {}, 0
 
-local function covered_queues(tx, path, capabilities, admission)
-  if next(capabilities) == nil and not admission then return only_any end
-  local names = { "any" }
-  for _, entry in ipairs(queues.all(tx, path)) do
-    if #names >= limits.queues_per_claim_max then break end
-    if (admission or not entry.admission) and queues.covered(entry.requires, capabilities) then
-      names[#names + 1] = entry.queue
+local function kinds_of(packed)
+  local known = kind_sets[packed]
+  if known then return known end
+  local fine, list = pcall(cmsgpack.unpack, packed)
+  if not fine or type(list) ~= "table" then return nil end
+  if kind_sets_kept >= 64 then kind_sets, kind_sets_kept = {}, 0 end
+  kind_sets_kept = kind_sets_kept + 1
+  known = { list = list, set = choose.set_of(list) }
+  kind_sets[packed] = known
+  return known
+end
+
+-- What a worker takes: those kinds, or all, whose requirements its capabilities cover. `kinds` is a packed list.
+function choose.worker(capabilities, kinds)
+  local worker = { capabilities = choose.set_of(capabilities), tokens = capabilities, plain = #capabilities == 0 }
+  if kinds and kinds ~= "" then
+    local known = kinds_of(kinds)
+    worker.kinds, worker.kind_list = known and known.set or {}, known and known.list or {}
+  end
+  return worker
+end
+
+function choose.takes_kind(worker, kind)
+  return worker.kinds == nil or worker.kinds[kind] ~= nil
+end
+
+-- Queues --------------------------------------------------------------------------------------
+
+-- The candidates of one queue: a page of ids and scores in turn, as the store has them. `at` is the place of the next
+-- one, `passed` how many could not start and still stand at the head, `asking` how many stand there until they are let
+-- in or not, `more` that there may be others behind the page.
+local function read_page(tx, q, size)
+  q.page = tx:zrange(q.key, "-inf", eligible_below, "BYSCORE", "LIMIT", q.passed + q.asking, size, "WITHSCORES")
+  q.at, q.more = 1, #q.page == 2 * size
+end
+
+-- Looks at the next page of a queue whose page is used up.
+local function next_of(tx, found, q)
+  if q.page[q.at] == nil and q.more then read_page(tx, q, found.size) end
+  return q.page[q.at]
+end
+
+-- Looks at a queue; `head` is the score it has among the heads, and nothing for the main one.
+local function open(tx, found, name, head, size)
+  local q = {
+    name = name, key = keys.queue_named(tx, found.path, name), passed = 0, asking = 0,
+    admission = queues.admits(name), head = head, taken = 0,
+  }
+  read_page(tx, q, size)
+  found.queues[#found.queues + 1] = q
+  return q
+end
+
+-- Keeps those of a page of names and heads that the worker takes.
+local function keep_taken(tx, found, page)
+  local worker, asked, at = found.worker, {}, {}
+  local list = found.heads
+  for i = 1, #page, 2 do
+    local name = page[i]
+    local class, kind = queues.parts(name)
+    if not found.looked[name] and choose.takes_kind(worker, kind) and (found.admission or not queues.admits(name)) then
+      if queues.plain(class) then
+        list[#list + 1] = { name, tonumber(page[i + 1]) }
+      elseif not worker.plain then
+        asked[#asked + 1] = name
+        list[#list + 1] = { name, tonumber(page[i + 1]) }
+        at[#asked] = #list
+      end
+    end
+  end
+  if #asked == 0 then return end
+  for i, entry in ipairs(queues.several(tx, found.path, asked)) do
+    if not entry or not queues.covered(entry.requires, worker.capabilities) then list[at[i]] = false end
+  end
+  local n = 0
+  for i = 1, #list do
+    local one = list[i]
+    list[i] = nil
+    if one then
+      n = n + 1
+      list[n] = one
+    end
+  end
+end
+
+-- Every name that a queue of what the worker takes can have; nil when they are too many to look for.
+local function names_of(worker, admission)
+  local kinds = worker.kind_list
+  if kinds == nil or #worker.tokens > 7 then return nil end
+  local tokens, seen = {}, {}
+  for _, token in ipairs(worker.tokens) do
+    if not seen[token] then tokens[#tokens + 1] = token end
+    seen[token] = true
+  end
+  table.sort(tokens)
+  local sets = { {} }
+  for _, token in ipairs(tokens) do
+    for i = 1, #sets do
+      local more = { unpack(sets[i]) }
+      more[#more + 1] = token
+      sets[#sets + 1] = more
+    end
+  end
+  if #kinds * #sets * (admission and 2 or 1) > limits.queues_named_max then return nil end
+  local names = {}
+  for _, set in ipairs(sets) do
+    for _, kind in ipairs(kinds) do
+      names[#names + 1] = queues.name(queues.class(set, false), kind)
+      if admission then names[#names + 1] = queues.name(queues.class(set, true), kind) end
     end
   end
   return names
 end
 
--- The candidates of one queue: a page of ids and scores in turn, as the store has them. `at` is the place of the next
--- one, `passed` how many could not start and still stand at the head, `asking` how many stand there until they are let
--- in or not, `more` that there may be others behind the page.
-local function read_page(tx, found, q)
-  q.page = tx:zrange(q.key, "-inf", eligible_below, "BYSCORE", "LIMIT", q.passed + q.asking, found.size, "WITHSCORES")
-  q.at, q.more = 1, #q.page == 2 * found.size
+local function by_head(a, b)
+  if a[2] ~= b[2] then return a[2] < b[2] end
+  return a[1] < b[1]
 end
 
--- Looks at the next page of a queue whose page is used up.
-local function next_of(tx, found, q)
-  if q.page[q.at] == nil and q.more then read_page(tx, found, q) end
-  return q.page[q.at]
+-- Others stand in front of what the worker takes: its queues are asked for by their names.
+local function look_by_name(tx, found, names)
+  local page = {}
+  for i, score in ipairs(tx:zscores(keys.heads(tx, found.path), names)) do
+    if score and score < limits.granted_from then page[#page + 1], page[#page + 2] = names[i], score end
+  end
+  found.heads, found.at, found.all_read = {}, 1, true
+  keep_taken(tx, found, page)
+  table.sort(found.heads, by_head)
+end
+
+-- Reads the next heads, as long as none that the worker takes is known.
+local function read_heads(tx, found)
+  while found.heads[found.at] == nil and not found.all_read do
+    local names = found.read > 0 and not found.named and names_of(found.worker, found.admission)
+    found.named = found.named or found.read > 0
+    if names then
+      look_by_name(tx, found, names)
+    else
+      local page = tx:zrange(keys.heads(tx, found.path), "-inf", eligible_below, "BYSCORE", "LIMIT", found.read,
+        found.heads_size, "WITHSCORES")
+      found.read = found.read + found.heads_size
+      found.all_read = #page < 2 * found.heads_size or found.read >= limits.heads_looks_max
+      found.heads_size = min(2 * found.heads_size, limits.heads_page_max)
+      keep_taken(tx, found, page)
+    end
+  end
+end
+
+-- The head of the best queue that was not looked at yet, or nil.
+local function next_head(tx, found)
+  if found.heads[found.at] == nil then read_heads(tx, found) end
+  local one = found.heads[found.at]
+  return one and one[2]
+end
+
+-- Looks at the best queue that was not looked at yet. Of each of many queues a short page is read.
+local function open_next(tx, found)
+  local one, known = found.heads[found.at], #found.heads
+  found.at = found.at + 1
+  found.looked[one[1]] = true
+  open(tx, found, one[1], one[2], min(found.size, ceil(2 * found.size / known) + 1))
 end
 
 -- Candidates in order, as many as needed to know the next head. `admission` includes work that needs a grant.
-function choose.candidates(tx, copy, capabilities, want, admission)
-  local names = covered_queues(tx, copy.path, capabilities, admission)
-  local prefers = lane.recall(tx, copy, "prefers") ~= nil and next(capabilities) ~= nil
-  local found = { queues = {}, size = want + (prefers and limits.prefer_window or 1), prefers = prefers }
-  for i, name in ipairs(names) do
-    local q = {
-      name = name, key = keys.queue(tx, copy.path, name), passed = 0, asking = 0, admission = queues.admits(name),
-    }
-    read_page(tx, found, q)
-    found.queues[i] = q
+function choose.candidates(tx, copy, worker, want, admission)
+  local prefers = lane.recall(tx, copy, "prefers") ~= nil and not worker.plain
+  local others = lane.recall(tx, copy, "others") ~= nil
+  local found = {
+    path = copy.path, worker = worker, admission = admission, queues = {}, prefers = prefers,
+    size = want + (prefers and limits.prefer_window or 1), heads = {}, at = 1, read = 0, all_read = not others,
+    heads_size = want + limits.heads_page_min, looked = {}, named = false,
+  }
+  local main = lane.recall(tx, copy, "main")
+  if main then
+    found.looked[main] = true
+    local class, kind = queues.parts(main)
+    local takes = choose.takes_kind(worker, kind) and (admission or not queues.admits(main))
+    if takes and not queues.plain(class) then
+      local entry = not worker.plain and queues.get(tx, copy.path, main)
+      takes = entry and queues.covered(entry.requires, worker.capabilities)
+    end
+    if takes then open(tx, found, main, nil, found.size) end
   end
   return found
 end
 
--- The names of the queues looked at.
-function choose.names(found)
+-- The names of the queues that the worker takes, up to a number of them, whether or not there is eligible work.
+function choose.names(tx, copy, worker)
+  local page = {}
+  for _, name in ipairs(queues.page(tx, copy.path, 0, limits.queues_per_grant_max)) do
+    page[#page + 1], page[#page + 2] = name, 0
+  end
+  local found = { path = copy.path, worker = worker, admission = true, heads = {}, looked = {} }
+  keep_taken(tx, found, page)
   local names = {}
-  for i, q in ipairs(found.queues) do names[i] = q.name end
+  for i, one in ipairs(found.heads) do names[i] = one[1] end
   return names
 end
+
+-- Candidates ----------------------------------------------------------------------------------
 
 -- The entry taken last could not start: it stays where it is.
 function choose.pass(found, q)
@@ -10401,15 +10773,9 @@ function choose.put_back(found, id, q)
   q.at = q.at - 2
 end
 
--- The queue with the best head, and the head's score.
-local function best_queue(tx, found)
-  local list = found.queues
-  if #list == 1 then
-    local q = list[1]
-    if next_of(tx, found, q) then return q, tonumber(q.page[q.at + 1]) end
-    return nil
-  end
-  local best, least
+-- The best head among the queues that were looked at.
+local function best_opened(tx, found)
+  local list, best, least = found.queues, nil, nil
   for i = 1, #list do
     local q = list[i]
     local id = next_of(tx, found, q)
@@ -10419,6 +10785,16 @@ local function best_queue(tx, found)
     end
   end
   return best, least
+end
+
+-- The queue with the best head, and the head's score.
+local function best_queue(tx, found)
+  while true do
+    local best, least = best_opened(tx, found)
+    local head = next_head(tx, found)
+    if head == nil or (best and least < head) then return best, least end
+    open_next(tx, found)
+  end
 end
 
 local function liking(rec, capabilities)
@@ -10434,7 +10810,7 @@ local function ahead(tx, found, count)
   local entries = {}
   for _, q in ipairs(found.queues) do
     next_of(tx, found, q)
-    for at = q.at, math.min(#q.page, q.at + 2 * count - 2), 2 do
+    for at = q.at, min(#q.page, q.at + 2 * count - 2), 2 do
       entries[#entries + 1] = { id = q.page[at], score = tonumber(q.page[at + 1]), queue = q, at = at }
     end
   end
@@ -10445,17 +10821,30 @@ local function ahead(tx, found, count)
   return entries
 end
 
+-- The same among all queues the worker takes.
+local function first_of_all(tx, found, count)
+  while true do
+    local entries = ahead(tx, found, count)
+    local head = next_head(tx, found)
+    if head == nil or (entries[count] and entries[count].score < head) then return entries end
+    local one = found.heads[found.at]
+    found.at = found.at + 1
+    found.looked[one[1]] = true
+    open(tx, found, one[1], one[2], found.size)
+  end
+end
+
 -- In a lane with preferences: the best liked among the first sixteen of the same priority. It moves to the head of its
 -- queue's page.
-local function best_liked(tx, found, capabilities)
-  local entries = ahead(tx, found, limits.prefer_window)
+local function best_liked(tx, found)
+  local entries = first_of_all(tx, found, limits.prefer_window)
   local best, most, priority = nil, -1, nil
-  for i = 1, math.min(#entries, limits.prefer_window) do
+  for i = 1, min(#entries, limits.prefer_window) do
     local rec = execution.load(tx, entries[i].id)
     if rec then
       priority = priority or rec.prio
       if rec.prio ~= priority then break end
-      local likes = liking(rec, capabilities)
+      local likes = liking(rec, found.worker.capabilities)
       if likes > most then best, most = entries[i], likes end
     end
   end
@@ -10469,29 +10858,59 @@ local function best_liked(tx, found, capabilities)
 end
 
 -- Takes the next candidate: its id and its queue, or nil when there is none.
-function choose.take(tx, found, copy, capabilities)
+function choose.take(tx, found)
   local q
-  if found.prefers then q = best_liked(tx, found, capabilities) else q = best_queue(tx, found) end
+  if found.prefers then q = best_liked(tx, found) else q = best_queue(tx, found) end
   if q == nil then return nil end
-  q.at = q.at + 2
+  q.at, q.taken = q.at + 2, q.taken + 1
   return q.page[q.at - 2], q
 end
 
--- After taking: remembers for each queue whether dispatchers will come back for the rest, and answers the next head's
--- score.
+-- What is left ----------------------------------------------------------------------------------
+
+-- True when nothing of the lane is eligible any more, whoever takes it, but for what could not start here. `head` is
+-- the next one of what this worker takes. Heads of queues whose work has gone are looked behind, a few of them.
+function choose.nothing_left(tx, found, head)
+  if head then return false end
+  local names, opened, main = {}, {}, queues.main(tx, found.path)
+  for _, q in ipairs(found.queues) do opened[q.name] = true end
+  if main then names[1] = main end
+  local count = #found.queues + limits.heads_page_min
+  local page = tx:zrange(keys.heads(tx, found.path), "-inf", eligible_below, "BYSCORE", "LIMIT", 0, count)
+  if #page == count then return false end
+  for _, name in ipairs(page) do names[#names + 1] = name end
+  for _, name in ipairs(names) do
+    if not opened[name] and tx:zcount(keys.queue_named(tx, found.path, name), "-inf", eligible_below) > 0 then
+      return false
+    end
+  end
+  return true
+end
+
+-- The score of the next candidate, or nil when there is none.
+function choose.next_score(tx, found)
+  local _, score = best_queue(tx, found)
+  return score
+end
+
+-- After taking: remembers for each queue that was looked at whether dispatchers will come back for the rest, and where
+-- it stands among the heads now.
 function choose.remember_rest(tx, copy, found)
-  local list = found.queues
+  local list, names = found.queues, {}
+  for i = 1, #list do names[i] = list[i].name end
+  queues.prepare_quiet(tx, copy, names)
   for i = 1, #list do
     local q = list[i]
     local rest = next_of(tx, found, q)
-    lane.remember(tx, copy, "quiet:" .. q.name, rest and "1" or nil)
-    if not rest then
-      tx:withdraw(copy.path, q.name)
-      queues.tidy(tx, copy.path, q.name)
+    queues.set_quiet(tx, copy, q.name, rest)
+    if not rest then tx:withdraw(copy.path, q.name) end
+    -- Those that could not start stand in front of the rest.
+    if q.head and q.passed == 0 then
+      local head = rest and tonumber(q.page[q.at + 1]) or queues.idle
+      if head ~= q.head then queues.set_head(tx, copy.path, q.name, head) end
+      if not rest and q.taken == 0 then queues.tidy(tx, copy.path, q.name) end
     end
   end
-  local _, score = best_queue(tx, found)
-  return score
 end
 
 return choose
@@ -10705,13 +11124,16 @@ local fair = require "index.fair"
 local lane = require "record.lane"
 local leases = require "index.leases"
 local queues = require "index.queues"
+local choose = require "transition.choose"
 local grant = require "transition.grant"
 local start = require "transition.start"
 
 local consume = {}
 
--- The refusal of a worker that lacks something; `capabilities` is a set.
-function consume.incapable(rec, capabilities)
+-- The refusal of a worker that lacks something; `worker` is what it takes.
+function consume.incapable(rec, worker)
+  local capabilities = worker.capabilities
+  if not choose.takes_kind(worker, rec.kind) then return reply.err("not_capable", { kind = rec.kind }) end
   if rec.requires == nil or queues.covered(rec.requires, capabilities) then return nil end
   local missing = {}
   for _, token in ipairs(rec.requires) do
@@ -10720,9 +11142,9 @@ function consume.incapable(rec, capabilities)
   return reply.err("not_capable", { missing = table.concat(missing, ",") })
 end
 
--- `holder`: { instance, worker_id, lease_ttl_ms }; `capabilities`: a set; `g`: { execution_id, grant_id, attempt_id,
+-- `holder`: { instance, worker_id, lease_ttl_ms }; `worker`: what it takes; `g`: { execution_id, grant_id, attempt_id,
 -- lease_id, keep }. Answers the record and whether this lease was taken already, or nil and a refusal.
-function consume.one(tx, holder, capabilities, g)
+function consume.one(tx, holder, worker, g)
   local rec = execution.load(tx, g.execution_id)
   if rec == nil then return nil, reply.err("execution_not_found") end
   if rec.phase == "active" and rec.lease_id == g.lease_id and rec.worker == holder.instance
@@ -10738,7 +11160,7 @@ function consume.one(tx, holder, capabilities, g)
   if leases.held(tx, holder.instance, { g.lease_id }) then
     return nil, reply.err("invalid_argument", { field = "lease_id", problem = "is that of another lease" })
   end
-  local incapable = consume.incapable(rec, capabilities)
+  local incapable = consume.incapable(rec, worker)
   if incapable then return nil, incapable end
   local copy = lane.load(tx, rec.path)
   -- The lane was limited after the grant was given: nobody has admitted it.
@@ -11339,11 +11761,11 @@ end
 -- Leases up to `max` candidates, none of which needs admission; `free` are the places of lease ids that are free, when
 -- not all are. Answers the tasks, the first end of a lease, and a refusal when the partition is moving and nothing was
 -- leased.
-function take.plain(tx, a, copy, capabilities, found, free)
+function take.plain(tx, a, copy, found, free)
   local max = free and math.min(a.max, #free) or a.max
   local tasks, first_wake, looks, bytes = {}, nil, 0, 0
   while #tasks < max and looks < limits.batch_max do
-    local id, queue = choose.take(tx, found, copy, capabilities)
+    local id, queue = choose.take(tx, found)
     if id == nil then break end
     looks = looks + 1
     local at = #tasks + 1
@@ -11429,7 +11851,7 @@ end
 local function take_up(tx, claim)
   local a, asking = claim.a, {}
   while #claim.places > 0 and claim.looks < limits.batch_max do
-    local id, queue = choose.take(tx, claim.found, claim.copy, claim.capabilities)
+    local id, queue = choose.take(tx, claim.found)
     if id == nil then break end
     claim.looks = claim.looks + 1
     local place, one = claim.places[#claim.places], nil
@@ -11490,10 +11912,10 @@ local function in_order(claim)
 end
 
 -- The same where some of the candidates need admission.
-function take.asking(tx, a, copy, capabilities, found, free)
+function take.asking(tx, a, copy, found, free)
   local claim = {
-    a = a, copy = copy, capabilities = capabilities, places = places_of(a.max, free), taken = 0, looks = 0, bytes = 0,
-    tasks = {}, order = {}, found = found,
+    a = a, copy = copy, places = places_of(a.max, free), taken = 0, looks = 0, bytes = 0, tasks = {}, order = {},
+    found = found,
   }
   local refusal
   repeat
@@ -11844,7 +12266,7 @@ local retire = {}
 
 local function remove(tx, rec)
   home.leave(tx, rec)
-  queues.tidy(tx, rec.path, rec.queue)
+  queues.tidy(tx, rec.path, queues.name(rec.queue, rec.kind))
   fair.forget(tx, rec.path, rec)
   timers.clear(tx, rec.id)
   tx:del(keys.core(tx, rec.id))
@@ -13030,24 +13452,23 @@ local define = require "lib.define"
 local reply = require "lib.reply"
 local lane = require "record.lane"
 local fair = require "index.fair"
-local queues = require "index.queues"
 local choose = require "transition.choose"
 local start = require "transition.start"
 local take = require "transition.take"
 
 define.fn {
   name = "ff_claim_executions",
-  doc = "Leases up to `max` of the best executions of a lane in this partition to a worker, among those whose "
-    .. "requirements it covers. Quotas and budgets are asked on the way where they share the store; elsewhere what "
-    .. "needs admission is reached by grants only. A repetition has the same lease ids and is answered with the leases "
-    .. "that live. Inputs and passed results together stay within 4 MiB, but one task is always handed out. A lane "
-    .. "with max_active is reached by grants only.",
+  doc = "Leases up to `max` of the best executions of a lane in this partition to a worker, among those of "
+    .. "its kinds whose requirements it covers. Quotas and budgets are asked on the way where they share the store; "
+    .. "elsewhere what needs admission is reached by grants only. A repetition has the same lease ids and is answered "
+    .. "with the leases that live. Inputs and passed results together stay within 4 MiB, but one task is always handed "
+    .. "out. A lane with max_active is reached by grants only.",
   flags = { "allow-oom" },
   weight = "max",
   args = {
     namespace = "namespace", lane = "lane", instance = "instance", worker_id = "worker_id",
-    capabilities = "capabilities", max = "batch_size", lease_ttl_ms = "lease_ttl_ms", lease_ids = "lease_ids",
-    attempt_ids = "attempt_ids",
+    capabilities = "capabilities", kinds = "kind_set?", max = "batch_size", lease_ttl_ms = "lease_ttl_ms",
+    lease_ids = "lease_ids", attempt_ids = "attempt_ids",
   },
   reply = {
     claimed = { tasks = "[task]", next_score = "int?", admission_needed = "bool?" }, replayed = { tasks = "[task]" },
@@ -13069,14 +13490,16 @@ define.fn {
     if copy.max_active then return reply.ok("claimed", { tasks = {}, admission_needed = true }) end
 
     lane.prepare(tx, copy)
-    local capabilities = choose.set_of(a.capabilities)
+    local worker = choose.worker(a.capabilities, a.kinds)
     local admission = tx.quotas ~= nil and lane.recall(tx, copy, "admits") ~= nil
-    local found = choose.candidates(tx, copy, capabilities, a.max, admission)
-    local tasks, first_wake, refusal = (admission and take.asking or take.plain)(tx, a, copy, capabilities, found, free)
+    local found = choose.candidates(tx, copy, worker, a.max, admission)
+    local tasks, first_wake, refusal = (admission and take.asking or take.plain)(tx, a, copy, found, free)
     if refusal then return refusal end
-    local head = choose.remember_rest(tx, copy, found)
+    local head = choose.next_score(tx, found)
+    local idle = copy.fairness == "fair" and choose.nothing_left(tx, found, head)
+    choose.remember_rest(tx, copy, found)
     if first_wake then start.announce_wake_up(tx, copy, first_wake) end
-    if head == nil and copy.fairness == "fair" and queues.none(tx, copy.path) then fair.idle(tx, copy) end
+    if idle then fair.idle(tx, copy) end
     return reply.ok("claimed", { tasks = tasks, next_score = head })
   end,
 }
@@ -13201,18 +13624,23 @@ local start = require "transition.start"
 local walk = require "transition.walk"
 
 -- Grants of this very request that are still open, so that a lost reply is answered again.
-local function replayed(tx, copy, found, a)
+local function replayed(tx, copy, worker, a)
   local wanted = choose.set_of(a.grant_ids)
-  local out = {}
-  for _, name in ipairs(choose.names(found)) do
+  local open, out = {}, {}
+  for _, name in ipairs(choose.names(tx, copy, worker)) do
     local from, to = string.format("%.0f", home.granted_from), "(" .. string.format("%.0f", home.active_from)
-    for _, item in ipairs(tx:zhighest(keys.queue(tx, copy.path, name), to, from, limits.batch_max)) do
+    for _, item in ipairs(tx:zhighest(keys.queue_named(tx, copy.path, name), to, from, limits.batch_max)) do
       local rec = execution.load(tx, item.member)
       if rec and rec.grant and wanted[grant.asked_as(rec)] and grant.open(rec, rec.grant, tx.now) then
-        out[#out + 1] = grant.typed(rec)
+        open[#open + 1] = rec
       end
     end
   end
+  table.sort(open, function(x, y)
+    if x.score ~= y.score then return x.score < y.score end
+    return x.id < y.id
+  end)
+  for i, rec in ipairs(open) do out[i] = grant.typed(rec) end
   return out
 end
 
@@ -13239,8 +13667,8 @@ define.fn {
   flags = { "allow-oom" },
   weight = "max",
   args = {
-    namespace = "namespace", lane = "lane", instance = "instance", capabilities = "capabilities", max = "batch_size",
-    ttl_ms = "grant_ttl_ms", grant_ids = "[grant_id]", lease_ids = "lease_ids?",
+    namespace = "namespace", lane = "lane", instance = "instance", capabilities = "capabilities", kinds = "kind_set?",
+    max = "batch_size", ttl_ms = "grant_ttl_ms", grant_ids = "[grant_id]", lease_ids = "lease_ids?",
   },
   reply = {
     granted = { grants = "[grant]", next_score = "int?" }, replayed = { tasks = "[task]" },
@@ -13256,14 +13684,15 @@ define.fn {
     local copy = lane.load(tx, a.namespace .. "/" .. a.lane)
     if copy == nil then return reply.ok("granted", { grants = {} }) end
     if not lane.starts(copy) then return reply.ok("paused", { state = copy.state }) end
-    local capabilities = choose.set_of(a.capabilities)
-    local found = choose.candidates(tx, copy, capabilities, a.max, true)
-    local grants = replayed(tx, copy, found, a)
+    lane.prepare(tx, copy)
+    local worker = choose.worker(a.capabilities, a.kinds)
+    local grants = replayed(tx, copy, worker, a)
     if #grants > 0 then return reply.ok("granted", { grants = grants }) end
+    local found = choose.candidates(tx, copy, worker, a.max, true)
 
     local looks = 0
     while #grants < a.max and looks < limits.batch_max do
-      local id, queue = choose.take(tx, found, copy, capabilities)
+      local id, queue = choose.take(tx, found)
       if id == nil then break end
       looks = looks + 1
       local one = tx:item(give_one, tx, a, copy, id, a.grant_ids[#grants + 1])
@@ -13277,7 +13706,9 @@ define.fn {
         grants[#grants + 1] = one.grant
       end
     end
-    return reply.ok("granted", { grants = grants, next_score = choose.remember_rest(tx, copy, found) })
+    local head = choose.next_score(tx, found)
+    choose.remember_rest(tx, copy, found)
+    return reply.ok("granted", { grants = grants, next_score = head })
   end,
 }
 end
@@ -13297,13 +13728,13 @@ define.fn {
   flags = { "allow-oom" },
   args = {
     execution_id = "execution_id", grant_id = "grant_id", instance = "instance", worker_id = "worker_id",
-    capabilities = "capabilities", lease_ttl_ms = "lease_ttl_ms", attempt_id = "attempt_id", lease_id = "lease_id",
-    keep = "holder_sets?",
+    capabilities = "capabilities", kinds = "kind_set?", lease_ttl_ms = "lease_ttl_ms", attempt_id = "attempt_id",
+    lease_id = "lease_id", keep = "holder_sets?",
   },
   reply = { claimed = { task = "task" }, replayed = { task = "task" } },
   errs = { "execution_not_found", "grant_not_found", "not_capable", "capability_invalid" },
   call = function(tx, a)
-    local rec, replayed = consume.one(tx, a, choose.set_of(a.capabilities), a)
+    local rec, replayed = consume.one(tx, a, choose.worker(a.capabilities, a.kinds), a)
     if rec == nil then return replayed end
     if replayed then return reply.ok("replayed", { task = start.task(tx, rec) }) end
     consume.announce(tx, rec.path, rec.wake)
@@ -13435,12 +13866,13 @@ end
 
 define.fn {
   name = "ff_grant_reclaim",
-  doc = "An operator hands an interrupted execution to a chosen worker, who must serve its lane and have what it "
-    .. "requires.",
+  doc = "An operator hands an interrupted execution to a chosen worker, who must serve its lane, take its kind and "
+    .. "have what it requires.",
   flags = { "allow-oom" },
   args = {
     execution_id = "execution_id", grant_id = "grant_id", instance = "instance", ttl_ms = "grant_ttl_ms",
     actor = "actor", namespace = "namespace", lanes = "lane_names", capabilities = "capabilities",
+    kinds = "kind_set?",
   },
   reply = { granted = { grant = "grant" } },
   errs = { "execution_not_found", "execution_not_runnable", "not_capable", "capability_invalid" },
@@ -13454,7 +13886,7 @@ define.fn {
     if not free or rec.next ~= "reclaim" or not start.possible(rec, tx.now) or start.stopped(tx, rec) then
       return reply.err("execution_not_runnable", { lifecycle_phase = rec.phase, blocking_reason = rec.reason })
     end
-    local refused = unserved(rec, a) or consume.incapable(rec, choose.set_of(a.capabilities))
+    local refused = unserved(rec, a) or consume.incapable(rec, choose.worker(a.capabilities, a.kinds))
     if refused then return refused end
     more.note_action(tx, rec, "grant_reclaim", a.actor)
     grant.give(tx, rec, a.grant_id, a.instance, a.ttl_ms, lane.load(tx, rec.path))
@@ -15772,9 +16204,8 @@ end
 -- The queues of a lane from the one a walk has reached, in order.
 local function queues_from(tx, path, after)
   local names = {}
-  if after == nil or after.queue == "any" then names[1] = "any" end
   for _, entry in ipairs(queues.all(tx, path)) do
-    if after == nil or after.queue == "any" or entry.queue >= after.queue then names[#names + 1] = entry.queue end
+    if after == nil or entry.queue >= after.queue then names[#names + 1] = entry.queue end
   end
   return names
 end
@@ -15792,7 +16223,7 @@ define.fn {
     local found, unnoted, seen, last = {}, 0, 0, nil
     for _, name in ipairs(queues_from(tx, path, a.after)) do
       local after = a.after and a.after.queue == name and a.after or nil
-      for _, item in ipairs(running(tx, keys.queue(tx, path, name), after, a.limit - seen)) do
+      for _, item in ipairs(running(tx, keys.queue_named(tx, path, name), after, a.limit - seen)) do
         -- A record that cannot be read is fsck's to report.
         local answer = holder_of(tx, item.member, holds.of_lane(path), a.note)
         if answer and answer.err == "try_again" then
@@ -17806,11 +18237,10 @@ local lane = require "record.lane"
 
 -- A lane that starts again, or whose work is claimed directly again, is an edge for each of its queues that holds work.
 local function announce_queues(tx, path)
-  local names = { "any" }
-  for _, entry in ipairs(queues.all(tx, path)) do names[#names + 1] = entry.queue end
-  for _, name in ipairs(names) do
-    local head = tx:zlowest(keys.queue(tx, path, name), "-inf", "(" .. string.format("%.0f", home.granted_from), 1)[1]
-    if head then tx:announce("ready", path, name, head.score) end
+  for _, entry in ipairs(queues.all(tx, path)) do
+    local below = "(" .. string.format("%.0f", home.granted_from)
+    local head = tx:zlowest(keys.queue_named(tx, path, entry.queue), "-inf", below, 1)[1]
+    if head then tx:announce("ready", path, entry.queue, head.score) end
   end
 end
 
@@ -17852,13 +18282,17 @@ define.fn {
   flags = { "allow-oom" },
   args = {
     instance = "instance", worker_id = "worker_id", namespace = "namespace", lanes = "lane_names",
-    capabilities = "capabilities", slots = "slots", incarnation = "uuid?", take_over = "bool?", owner = "actor?",
+    capabilities = "capabilities", kinds = "kinds?", slots = "slots", incarnation = "uuid?",
+    take_over = "bool?", owner = "actor?",
   },
   reply = { registered = { expires_at = "time_ms", heartbeat_ms = "duration_ms" } },
   errs = { "instance_in_use", "capability_invalid" },
   call = function(tx, a, now)
     if #a.lanes == 0 then
       return reply.err("invalid_argument", { field = "lanes", problem = "must name at least one lane" })
+    end
+    if a.kinds and #a.kinds == 0 then
+      return reply.err("invalid_argument", { field = "kinds", problem = "must name at least one kind" })
     end
     local known = worker.load(tx, a.instance)
     local alive = known and now < known.expires_at
@@ -17871,7 +18305,8 @@ define.fn {
     end
     worker.save(tx, {
       instance = a.instance, worker_id = a.worker_id, namespace = a.namespace, lanes = a.lanes,
-      capabilities = a.capabilities, slots = a.slots, state = "live", incarnation = a.incarnation, owner = a.owner,
+      capabilities = a.capabilities, kinds = a.kinds, slots = a.slots, state = "live", incarnation = a.incarnation,
+      owner = a.owner,
       registered_at = known and known.registered_at or now, expires_at = now + limits.worker_ttl_ms,
     })
     event.of_fleet(tx, "worker.registered", a.namespace, nil, a.instance, "worker_id", a.worker_id)
@@ -18211,9 +18646,9 @@ local function sources(tx, a)
     local path = a.namespace .. "/" .. a.lane
     if by_creation[a.state] then return { { keys.place(tx, path, by_creation[a.state]), 0 } } end
     if a.state == "active" then
-      local list = { { keys.queue(tx, path, "any"), home.active_from } }
+      local list = {}
       for _, entry in ipairs(queues.all(tx, path)) do
-        list[#list + 1] = { keys.queue(tx, path, entry.queue), home.active_from }
+        list[#list + 1] = { keys.queue_named(tx, path, entry.queue), home.active_from }
       end
       return list
     end
@@ -18501,15 +18936,16 @@ define.fn {
     local copy = lane.load(tx, path)
     local ahead
     if rec.phase == "runnable" and rec.reason == nil and rec.delay == nil and rec.grant == nil then
-      ahead = tx:zrank(keys.queue(tx, path, rec.queue), rec.id)
+      ahead = tx:zrank(keys.queue(tx, path, rec.queue, rec.kind), rec.id)
     end
-    local entry = queues.get(tx, path, rec.queue)
+    local name = queues.name(rec.queue, rec.kind)
+    local entry = queues.get(tx, path, name)
     local whole = view.whole(tx, rec)
     -- What its budgets have to admit: more than it estimated once a report was refused.
     whole.budgets = holds.asked_budgets(rec) or {}
     return reply.ok("facts", {
       execution = whole, lane_state = copy and copy.state, max_active = copy and copy.max_active, ahead = ahead,
-      queue = rec.queue, uncovered = entry ~= nil and entry.uncovered,
+      queue = name, uncovered = entry ~= nil and entry.uncovered,
       dependencies = rec.deps and dependency_facts(tx, rec) or nil,
       children = rec.reason == "waiting_for_children" and children_facts(rec) or nil,
     })
@@ -18584,14 +19020,13 @@ define.fn {
   call = function(tx, a)
     local path, count, more = a.namespace .. "/" .. a.lane, 0, false
     local function look(queue)
-      local key = keys.queue(tx, path, queue)
+      local key = keys.queue_named(tx, path, queue)
       local found = tx:zlowest(key, "-inf", string.format("%.0f", a.score), limits.list_looks_max)
       for _, item in ipairs(found) do
         if item.score < a.score or item.member < a.execution_id then count = count + 1 end
       end
       more = more or #found == limits.list_looks_max
     end
-    look("any")
     for _, entry in ipairs(queues.all(tx, path)) do look(entry.queue) end
     return reply.ok("ahead", { count = count, more = more })
   end,
@@ -18688,7 +19123,7 @@ end
 
 -- Counts and head of one queue.
 local function queue_counts(tx, path, name)
-  local key = keys.queue(tx, path, name)
+  local key = keys.queue_named(tx, path, name)
   -- A host may count a band entry by entry: only the small ones are counted, the backlog is what remains.
   local granted = tx:zcount(key, band(home.granted_from), "(" .. band(home.active_from))
   local active = tx:zcount(key, band(home.active_from), "+inf")
@@ -18721,20 +19156,18 @@ local function lane_counts(tx, path)
   local counts = {
     namespace = namespace, lane = name, state = copy.state, eligible = 0, granted = 0, active = 0, queues = {},
   }
-  local all = { { queue = "any", requires = {}, admission = false, uncovered = false } }
-  for _, entry in ipairs(queues.all(tx, path)) do all[#all + 1] = entry end
   local first
-  for _, entry in ipairs(all) do
+  for _, entry in ipairs(queues.all(tx, path)) do
     local eligible, granted, active, head, key = queue_counts(tx, path, entry.queue)
     counts.eligible, counts.granted, counts.active =
       counts.eligible + eligible, counts.granted + granted, counts.active + active
     if head and (first == nil or head.score < first.score) then first = head end
     local since = head and oldest(tx, copy, key, head)
     if since then counts.oldest_eligible_at = math.min(counts.oldest_eligible_at or since, since) end
-    if entry.queue ~= "any" or eligible > 0 then
+    if eligible > 0 or entry.uncovered or #entry.requires > 0 then
       counts.queues[#counts.queues + 1] = {
-        queue = entry.queue, requires = entry.requires, admission = entry.admission, eligible = eligible,
-        uncovered = entry.uncovered, head_score = head and head.score,
+        queue = entry.queue, kind = entry.kind, requires = entry.requires, admission = entry.admission,
+        eligible = eligible, uncovered = entry.uncovered, head_score = head and head.score,
       }
     end
   end
@@ -18824,10 +19257,10 @@ define.fn {
     local path = a.namespace .. "/" .. a.lane
     local active = string.format("%.0f", home.active_from)
     local function waiting(name)
-      local key = keys.queue(tx, path, name)
+      local key = keys.queue_named(tx, path, name)
       return tx:zcard(key) - tx:zcount(key, active, "+inf")
     end
-    local depth = waiting("any")
+    local depth = 0
     for _, entry in ipairs(queues.all(tx, path)) do depth = depth + waiting(entry.queue) end
     for _, place in ipairs(home.places) do
       if place ~= "terminal" and place ~= "suspended" then depth = depth + tx:zcard(keys.place(tx, path, place)) end
@@ -19042,6 +19475,37 @@ function check.flow(tx, f, findings, found)
 end
 
 return check
+end
+
+source["maintenance.head_invariants"] = function(require, LIBRARY)
+-- What must hold for the queues of a lane: a claim finds everything that is eligible.
+local keys = require "lib.keys"
+local queues = require "index.queues"
+
+local heads = {}
+
+-- The heads name queues that are there.
+function heads.check(tx, key, path, findings, repair, found)
+  for _, name in ipairs(tx:zrange(key, "0", "999")) do
+    if queues.get(tx, path, name) == nil then
+      found(findings, 37, key, "queue " .. name .. " is not there", repair)
+      if repair then tx:zrem(key, name) end
+    end
+  end
+end
+
+-- An eligible execution stands in a queue that claims look at, and not behind the head they know of.
+function heads.check_entry(tx, rec, score, findings, repair, found)
+  local name = queues.name(rec.queue, rec.kind)
+  local entry = queues.get(tx, rec.path, name)
+  local main = queues.main(tx, rec.path) == name
+  local head = not main and tx:zscore(keys.heads(tx, rec.path), name)
+  if entry and (main or (head and head <= score)) then return end
+  found(findings, 10, keys.heads(tx, rec.path), rec.id .. " stands in queue " .. name .. " before its head", repair)
+  if repair then queues.mend(tx, rec.path, name, rec.requires, score) end
+end
+
+return heads
 end
 
 source["maintenance.quota_invariants"] = function(require, LIBRARY)
@@ -19283,6 +19747,7 @@ local keys = require "lib.keys"
 local attempt = require "record.attempt"
 local execution = require "record.execution"
 local flows = require "maintenance.flow_invariants"
+local heads = require "maintenance.head_invariants"
 local frames = require "record.frames"
 local holds = require "record.holds"
 local awaits = require "index.awaits"
@@ -19311,8 +19776,11 @@ local function check_place(tx, rec, findings, repair)
     invariants.found(findings, 10, key, problem, repair)
     if repair then tx:zadd(key, score, rec.id) end
   end
+  if place == "queue" and rec.phase == "runnable" and rec.grant == nil then
+    heads.check_entry(tx, rec, score, findings, repair, invariants.found)
+  end
   local path = rec.path
-  local others = { keys.queue(tx, path, rec.queue) }
+  local others = { keys.queue(tx, path, rec.queue, rec.kind) }
   for _, place in ipairs(home.places) do others[#others + 1] = keys.place(tx, path, place) end
   for _, other in ipairs(others) do
     if other ~= key and tx:zscore(other, rec.id) then
@@ -19766,47 +20234,67 @@ local event = require "lib.event"
 local keys = require "lib.keys"
 local limits = require "lib.limits"
 local reply = require "lib.reply"
-local home = require "index.home"
 local queues = require "index.queues"
 local execution = require "record.execution"
+local lane = require "record.lane"
 local choose = require "transition.choose"
 local runnable = require "transition.runnable"
 
-local function covered(requires, sets)
-  for _, set in ipairs(sets) do
-    if queues.covered(requires, set) then return true end
+-- What the workers of a lane take, one sort of them after the other.
+local function classes_of(workers)
+  local classes = {}
+  for i, one in ipairs(workers) do
+    classes[i] = { capabilities = choose.set_of(one.capabilities), kinds = one.kinds and choose.set_of(one.kinds) }
   end
-  return false
+  return classes
 end
 
--- Notes for each queue since when nobody covers it; a second later it counts as uncovered.
-local function review_queue(tx, path, entry, sets)
-  local now = tx.now
-  if not entry.uncovered and tx:zcard(keys.queue(tx, path, entry.queue)) == 0 then
-    queues.drop(tx, path, entry.queue)
-    return nil
+-- Whether somebody takes work of a kind with these requirements, and whether somebody takes the kind at all.
+local function covered(kind, requires, classes)
+  local taken = false
+  for _, one in ipairs(classes) do
+    if choose.takes_kind(one, kind) then
+      taken = true
+      if queues.covered(requires, one.capabilities) then return true, true end
+    end
   end
-  if covered(entry.requires, sets) then
-    if entry.uncovered_since then
-      entry.uncovered_since, entry.uncovered = nil, false
-      if tx:zcard(keys.queue(tx, path, entry.queue)) == 0 then
-        queues.drop(tx, path, entry.queue)
-      else
-        queues.put(tx, path, entry)
-      end
+  return false, taken
+end
+
+local function is_empty(tx, path, name)
+  return tx:zcard(keys.queue_named(tx, path, name)) == 0
+end
+
+-- Notes for a queue since when nobody covers it; a second later it counts as uncovered. Answers when to look again.
+-- While a lane has no worker at all, work that requires nothing waits where it is: the next worker may take any kind.
+local function review_queue(tx, path, entry, classes)
+  local now, name = tx.now, entry.queue
+  local is_covered, kind_taken = covered(entry.kind, entry.requires, classes)
+  local empty = (entry.uncovered_since or not is_covered or queues.main(tx, path) ~= name) and is_empty(tx, path, name)
+  if is_covered or (empty and not entry.uncovered) then
+    local known = entry.uncovered_since
+    entry.uncovered_since, entry.uncovered, entry.kind_missing = nil, false, nil
+    if empty and queues.main(tx, path) ~= name then
+      queues.drop(tx, path, name)
+    elseif known then
+      queues.put(tx, path, entry)
     end
     return nil
   end
+  if #classes == 0 and #entry.requires == 0 then return nil end
+  local missing = not kind_taken and #classes > 0 or nil
   if entry.uncovered_since == nil then
     entry.uncovered_since = now
     queues.put(tx, path, entry)
-  elseif not entry.uncovered and now - entry.uncovered_since >= limits.uncovered_grace_ms then
-    entry.uncovered = true
+  elseif not entry.uncovered and now - entry.uncovered_since >= limits.uncovered_grace_ms
+    or entry.uncovered and entry.kind_missing ~= missing
+  then
+    entry.uncovered, entry.kind_missing = true, missing
     queues.put(tx, path, entry)
   end
   if not entry.uncovered then return entry.uncovered_since + limits.uncovered_grace_ms end
   local nothing_blocked = tx:zcard(keys.place(tx, path, "blocked:route")) == 0
-  if nothing_blocked and tx:zcard(keys.queue(tx, path, entry.queue)) == 0 then queues.drop(tx, path, entry.queue) end
+  if nothing_blocked and empty then queues.drop(tx, path, name) end
   return nil
 end
 
@@ -19824,63 +20312,100 @@ local function move(tx, id, expected, change, kind, data)
   return answer ~= nil and answer.ok ~= nil
 end
 
+-- Moves what is eligible in an uncovered queue to blocked:route, up to `limit` of it. Answers how many moved, and
+-- whether more wait.
+local function block_queue(tx, path, entry, limit)
+  local below, moved = "(" .. string.format("%.0f", limits.granted_from), 0
+  local waiting = tx:zlowest(keys.queue_named(tx, path, entry.queue), "-inf", below, limit + 1)
+  for i, item in ipairs(waiting) do
+    if i > limit then return moved, true end
+    local gone = move(tx, item.member, nil, function(rec)
+      runnable.block_route(rec, entry, tx.now)
+    end, "execution.blocked", { "reason", "waiting_for_capable_worker" })
+    if gone then moved = moved + 1 end
+  end
+  return moved, false
+end
+
+-- Moves a page of what is blocked back where somebody takes it. Answers how many moved, and how many did not.
+local function unblock_page(tx, path, ids, classes)
+  local moved, kept = 0, 0
+  for _, id in ipairs(ids) do
+    local back = move(tx, id, "waiting_for_capable_worker", function(rec)
+      if not covered(rec.kind, rec.requires or {}, classes) then return false end
+      runnable.settle(tx, rec)
+      return rec.reason == nil
+    end, "execution.ready", { "cause", "waiting_for_capable_worker" })
+    if back then moved = moved + 1 else kept = kept + 1 end
+  end
+  return moved, kept
+end
+
+-- Once no queue of a lane is without a worker, nothing needs to be asked at submissions.
+local function forget_uncovered(tx, path)
+  local copy = lane.load(tx, path)
+  if copy == nil or lane.recall(tx, copy, "uncovered") == nil then return end
+  for _, entry in ipairs(queues.all(tx, path)) do
+    if entry.uncovered_since then return end
+  end
+  lane.remember(tx, copy, "uncovered", nil)
+end
+
 define.fn {
   name = "ff_review_routes",
-  doc = "Compares a lane's waiting requirement sets with the capability sets of live workers: moves what nobody covers "
-    .. "to blocked:route and back what somebody covers again. Bounded; `cursor` goes on behind a blocked head.",
+  doc = "Compares the queues of a lane with what live workers take: moves what nobody takes to blocked:route and back "
+    .. "what somebody takes again. Bounded; `cursor` goes on behind a blocked head, `skip` behind the queues that were "
+    .. "compared.",
   flags = { "allow-oom" },
   args = {
-    namespace = "namespace", lane = "lane", capability_sets = "capability_sets", cursor = "count?",
+    namespace = "namespace", lane = "lane", workers = "worker_classes", cursor = "count?", skip = "count?",
     limit = "batch_size",
   },
   reply = {
-    reviewed = { blocked = "count", unblocked = "count", more = "bool", next_cursor = "count?", again_at = "time_ms?" },
+    reviewed = {
+      blocked = "count", unblocked = "count", more = "bool", next_cursor = "count?", next_skip = "count?",
+      again_at = "time_ms?",
+    },
   },
   errs = {},
   call = function(tx, a)
-    local path = a.namespace .. "/" .. a.lane
-    local sets = {}
-    for i, list in ipairs(a.capability_sets) do sets[i] = choose.set_of(list) end
-    local blocked, unblocked, more, again_at = 0, 0, false, nil
-
-    for _, entry in ipairs(queues.all(tx, path)) do
-      if #entry.requires > 0 then
+    local path, classes, skip = a.namespace .. "/" .. a.lane, classes_of(a.workers), a.skip or 0
+    local blocked, more, again_at, dropped = 0, false, nil, 0
+    local names = queues.page(tx, path, skip, limits.queues_per_review_max)
+    table.sort(names)
+    for i, entry in ipairs(queues.several(tx, path, names)) do
+      if entry then
         local due_at
         tx:item(function()
-          due_at = review_queue(tx, path, entry, sets)
+          due_at = review_queue(tx, path, entry, classes)
           return reply.ok("reviewed")
         end)
         if due_at and (again_at == nil or due_at < again_at) then again_at = due_at end
+        if queues.get(tx, path, names[i]) == nil then dropped = dropped + 1 end
         if entry.uncovered then
-          local granted = "(" .. string.format("%.0f", home.granted_from)
-          local waiting = tx:zlowest(keys.queue(tx, path, entry.queue), "-inf", granted, a.limit + 1)
-          for i, item in ipairs(waiting) do
-            if i > a.limit or blocked >= a.limit then more = true break end
-            local gone = move(tx, item.member, nil, function(rec)
-              runnable.block_route(rec, tx.now)
-            end, "execution.blocked", { "reason", "waiting_for_capable_worker" })
-            if gone then blocked = blocked + 1 end
-          end
+          local moved, rest = block_queue(tx, path, entry, a.limit - blocked)
+          blocked, more = blocked + moved, more or rest
         end
       end
+    end
+    local full = #names >= limits.queues_per_review_max
+    local next_skip = full and skip + limits.queues_per_review_max - dropped or nil
+    if not full then
+      tx:item(function()
+        forget_uncovered(tx, path)
+        return reply.ok("reviewed")
+      end)
     end
 
     local offset = a.cursor or 0
     local from, to = string.format("%.0f", offset), string.format("%.0f", offset + a.limit)
     local page = tx:zrange(keys.place(tx, path, "blocked:route"), from, to)
-    local kept = 0
-    for i, id in ipairs(page) do
-      if i > a.limit then break end
-      local back = move(tx, id, "waiting_for_capable_worker", function(rec)
-        if not covered(rec.requires, sets) then return false end
-        runnable.settle(tx, rec)
-        return rec.reason == nil
-      end, "execution.ready", { "cause", "waiting_for_capable_worker" })
-      if back then unblocked = unblocked + 1 else kept = kept + 1 end
-    end
-    local next_cursor = #page > a.limit and offset + kept or nil
+    local full_page = #page > a.limit
+    if full_page then page[#page] = nil end
+    local unblocked, kept = unblock_page(tx, path, page, classes)
     return reply.ok("reviewed", {
-      blocked = blocked, unblocked = unblocked, more = more, next_cursor = next_cursor, again_at = again_at,
+      blocked = blocked, unblocked = unblocked, more = more, again_at = again_at,
+      next_cursor = full_page and offset + kept or nil, next_skip = next_skip,
     })
   end,
 }
@@ -19995,6 +20520,7 @@ local reply = require "lib.reply"
 local check = require "maintenance.invariants"
 local execution = require "record.execution"
 local flow = require "record.flow"
+local heads = require "maintenance.head_invariants"
 local budgets = require "maintenance.budget_invariants"
 local flows = require "maintenance.flow_invariants"
 local awaits = require "index.awaits"
@@ -20217,6 +20743,7 @@ local function check_index(tx, key, rest, findings, repair)
   end
   local instance = string.match(rest, "^workers:(.+)$")
   if instance then return check_leases(tx, key, instance, findings, repair) end
+  if place == "heads" then return heads.check(tx, key, path, findings, repair, check.found) end
   if place == "queues" then
     for _, name in ipairs(queues.unreadable(tx, path)) do
       check.found(findings, 37, key, "queue " .. name .. " says nothing", repair)

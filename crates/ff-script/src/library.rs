@@ -5,7 +5,7 @@ const BUNDLE: &str = include_str!("library.lua");
 
 /// The format of the stored data. A store records its format beside its partition counts; without a record it is format
 /// 1.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 
 /// Why a store with these fields in its partition record cannot be read; `None` if it can.
 #[must_use]

@@ -82,6 +82,8 @@ pub struct WorkerConfig {
     pub lanes: Vec<LaneId>,
     /// What it can do: work that requires anything else is not given to it.
     pub capabilities: Vec<String>,
+    /// The kinds it takes; `None` is every kind. A runtime takes the kinds it has handlers for, unless this names some.
+    pub kinds: Option<Vec<String>>,
     /// How long a lease lasts without renewal, 1_000 to 3_600_000.
     pub lease_ttl_ms: u64,
     /// How often ready work is looked for in case an announcement was lost. Claims are woken by announcements.
@@ -104,8 +106,14 @@ const LEASE_TTL_MS_MIN: u64 = ff_core::limits::LEASE_TTL_MS_MIN.unsigned_abs();
 const LEASE_TTL_MS_MAX: u64 = ff_core::limits::LEASE_TTL_MS_MAX.unsigned_abs();
 const CAPABILITIES_MAX: usize = ff_core::limits::CAPABILITIES_MAX as usize;
 const CAPABILITIES_BYTES_MAX: usize = ff_core::limits::CAPABILITY_BYTES_MAX;
+const KINDS_MAX: usize = ff_core::limits::KINDS_MAX as usize;
+const KIND_BYTES_MAX: usize = ff_core::limits::KIND_BYTES_MAX;
 const SLOTS_MAX: usize = 4_096;
 const LANES_MAX: usize = ff_core::limits::LANES_PER_WORKER_MAX as usize;
+
+fn is_kind(text: &str) -> bool {
+    (1..=KIND_BYTES_MAX).contains(&text.len()) && text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
+}
 
 impl WorkerConfig {
     /// A worker that talks to the Valkey server at `host` and `port` itself.
@@ -169,6 +177,7 @@ impl WorkerConfig {
             namespace: Namespace::new(namespace),
             lanes: vec![LaneId::new(lane)],
             capabilities: Vec::new(),
+            kinds: None,
             lease_ttl_ms: LEASE_TTL_MS,
             claim_poll_interval_ms: 1_000,
             max_concurrent_tasks: 1,
@@ -244,7 +253,25 @@ impl WorkerConfig {
             let range = format!("must be 1 to {SLOTS_MAX}, got {}", self.max_concurrent_tasks);
             return refuse("max_concurrent_tasks", range);
         }
-        self.check_capabilities()
+        self.check_capabilities()?;
+        self.check_kinds()
+    }
+
+    fn check_kinds(&self) -> Result<(), SdkError> {
+        let Some(kinds) = &self.kinds else { return Ok(()) };
+        let refuse = |message: String| Err(SdkError::config("connect", "kinds", message));
+        if kinds.is_empty() {
+            return refuse("must name at least one kind; None is every kind".to_owned());
+        }
+        if kinds.len() > KINDS_MAX {
+            return refuse(format!("must be at most {KINDS_MAX} kinds, got {}", kinds.len()));
+        }
+        match kinds.iter().find(|kind| !is_kind(kind)) {
+            Some(kind) => {
+                refuse(format!("{kind:?} is no kind: a kind is 1 to {KIND_BYTES_MAX} printable ASCII characters"))
+            }
+            None => Ok(()),
+        }
     }
 
     fn check_capabilities(&self) -> Result<(), SdkError> {
@@ -300,6 +327,9 @@ mod tests {
             ("worker_id", |c| c.worker_id = WorkerId::new("")),
             ("worker_instance_id", |c| c.worker_instance_id = WorkerInstanceId::new("a/b")),
             ("namespace", |c| c.namespace = Namespace::new("a b")),
+            ("kinds", |c| c.kinds = Some(Vec::new())),
+            ("kinds", |c| c.kinds = Some(vec!["größe".to_owned()])),
+            ("kinds", |c| c.kinds = Some((0..1_001).map(|n| n.to_string()).collect())),
             ("capabilities", |c| c.capabilities = vec![String::new()]),
             ("capabilities", |c| c.capabilities = vec!["a,b".to_owned()]),
             ("capabilities", |c| c.capabilities = vec!["a b".to_owned()]),

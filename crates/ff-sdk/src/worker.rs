@@ -12,6 +12,7 @@ use ff_core::contracts::{ClaimGrant, ReclaimGrant};
 use ff_core::types::{ExecutionId, FlowId, LaneId};
 use ff_engine::operations::{FlowCursor, FlowFilter};
 use ff_engine::{ExecutionFilter, ListCursor};
+use ff_script::Kinds;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -120,6 +121,7 @@ impl FlowFabricWorker {
             namespace: config.namespace.as_str().to_owned(),
             lanes: config.lanes.iter().map(|lane| lane.as_str().to_owned()).collect(),
             capabilities: config.capabilities.clone(),
+            kinds: config.kinds.clone().map(Kinds::of),
             slots: config.max_concurrent_tasks,
             lease_ttl_ms: config.lease_ttl_ms,
             incarnation: Uuid::new_v4(),
@@ -356,18 +358,24 @@ impl Shared {
         Arc::clone(&self.permits).try_acquire_owned().ok()
     }
 
-    /// Holds this many tasks at once from now on; never fewer than before.
-    pub(crate) async fn grow(&self, slots: usize) -> Result<(), SdkError> {
-        let who = {
+    /// Holds this many tasks at once from now on, never fewer than before, and takes these kinds unless its settings name some.
+    pub(crate) async fn serve(&self, slots: usize, kinds: Kinds) -> Result<Arc<Identity>, SdkError> {
+        let (who, changed) = {
             let mut who = self.who.lock().unwrap_or_else(PoisonError::into_inner);
-            if who.slots >= slots {
-                return Ok(());
-            }
+            let slots = slots.max(who.slots);
+            let kinds = match &self.config.kinds {
+                None if !kinds.names().is_empty() => Some(kinds),
+                _ => who.kinds.clone(),
+            };
+            let changed = slots != who.slots || kinds != who.kinds;
             self.permits.add_permits(slots - who.slots);
-            *who = Arc::new(Identity { slots, ..(**who).clone() });
-            Arc::clone(&who)
+            *who = Arc::new(Identity { slots, kinds, ..(**who).clone() });
+            (Arc::clone(&who), changed)
         };
-        self.backend.register(&who).await.map(|_| ())
+        if changed {
+            self.backend.register(&who).await?;
+        }
+        Ok(who)
     }
 
     /// Permits first, then the claim: what nobody has room for is never taken.

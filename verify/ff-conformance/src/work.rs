@@ -140,6 +140,7 @@ impl Store {
             instance: worker.into(),
             worker_id: format!("{worker}-kind"),
             capabilities: Vec::new(),
+            kinds: None,
             max,
             lease_ttl_ms: LEASE_MS,
             lease_ids: self.request(max),

@@ -172,6 +172,7 @@ impl Load {
                         worker_id: "crash".to_owned(),
                         instance: format!("{}-{n}", self.name),
                         capabilities: Vec::new(),
+                        kinds: None,
                         lease_ttl_ms: LEASE_MS,
                     };
                     match self.operations.claim(*route, &who, 4, Uuid::now_v7()).await {

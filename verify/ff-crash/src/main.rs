@@ -59,6 +59,7 @@ async fn worker(url: &str, journal: &Path, instance: String, go: &Path) -> Resul
         lane: "one".to_owned(),
         worker_id: "crash".to_owned(),
         instance,
+        kinds: None,
         capabilities: Vec::new(),
         lease_ttl_ms: LEASE_MS,
     };

@@ -28,6 +28,7 @@ pub use execution::{Ending, Execution, Stage};
 pub use lane::Lane;
 
 use execution::Block;
+use lane::Queue;
 
 /// Why a call fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -135,14 +136,15 @@ impl Model {
     fn settle(&mut self, id: ExecutionId) {
         let now = self.now;
         let execution = &self.executions[&id];
-        let blocked = self.lane_of(execution).is_some_and(|lane| lane.is_confirmed_uncovered(&queue_of(execution)));
+        let uncovered = self.lane_of(execution).and_then(|lane| lane.uncovered.get(&queue_of(execution)));
+        let block =
+            uncovered.filter(|known| known.confirmed).map(|known| route_block(execution, known.kind_missing, now));
         self.edit(id, |execution| {
-            let requires = execution.said.requires.join(",");
             let waiting = execution.waiting_mut().expect("only a waiting execution settles");
             (waiting.block, waiting.grant) = (None, None);
             waiting.delay = waiting.delay.filter(|at| *at > now);
-            if waiting.delay.is_none() && blocked {
-                waiting.block = Some(route_block(requires, now));
+            if waiting.delay.is_none() {
+                waiting.block = block;
             }
         });
     }
@@ -158,14 +160,17 @@ impl Model {
         found.into_iter().map(|e| e.id).collect()
     }
 
-    /// The queues of a lane that have work or are known to be uncovered. Each has its requirements, and whether it
-    /// needs admission.
-    fn queues(&self, path: &str) -> BTreeMap<String, (Vec<String>, bool)> {
+    /// The queues of a lane that have work or are known to be uncovered.
+    fn queues(&self, path: &str) -> BTreeMap<String, Queue> {
         let known = self.lanes.get(path).into_iter().flat_map(|lane| &lane.uncovered);
-        let known = known.map(|(name, u)| (name.clone(), (u.requires.clone(), u.admission)));
+        let known = known.map(|(name, uncovered)| (name.clone(), uncovered.queue.clone()));
         let with_work = self.executions.values().filter(|e| e.path() == path && e.is_queued());
-        let with_work = with_work.map(|e| (queue_of(e), (e.said.requires.clone(), e.needs_admission())));
-        known.chain(with_work).filter(|(name, _)| name != "any").collect()
+        let with_work = with_work.map(|e| {
+            let queue =
+                Queue { kind: e.said.kind.clone(), requires: e.said.requires.clone(), admission: e.needs_admission() };
+            (queue_of(e), queue)
+        });
+        known.chain(with_work).collect()
     }
 
     /// Every wake-up, earliest first.
@@ -187,12 +192,15 @@ impl Model {
     }
 }
 
-/// The queue of an execution, from its requirements.
+/// The queue an execution's kind and requirements put it in.
 fn queue_of(execution: &Execution) -> String {
-    lane::queue_name(&execution.said.requires, execution.needs_admission())
+    lane::queue_name(&execution.said.kind, &execution.said.requires, execution.needs_admission())
 }
 
-fn route_block(requires: String, now: i64) -> Block {
-    let detail = BTreeMap::from([("requires".to_owned(), requires)]);
+fn route_block(execution: &Execution, kind_missing: bool, now: i64) -> Block {
+    let mut detail = BTreeMap::from([("requires".to_owned(), execution.said.requires.join(","))]);
+    if kind_missing {
+        detail.insert("kind".to_owned(), execution.said.kind.clone());
+    }
     Block { reason: BlockingReason::WaitingForCapableWorker, detail, since: now }
 }

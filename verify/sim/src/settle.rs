@@ -211,7 +211,8 @@ fn unblock(world: &mut World) -> Check {
 fn review(world: &mut World) -> Check {
     for route in world.board.routes() {
         for (lane, ..) in LANES {
-            let mut review = ReviewRoutes::new(vec![all_capabilities()], (*lane).to_owned(), 64, NAMESPACE.to_owned());
+            let everybody = vec![WorkerClass { capabilities: all_capabilities(), kinds: None }];
+            let mut review = ReviewRoutes::new((*lane).to_owned(), 64, NAMESPACE.to_owned(), everybody);
             for _ in 0..ROUNDS_MAX {
                 let Reply::ReviewRoutes(ReviewRoutesReply::Reviewed { next_cursor, .. }) =
                     call(world, route, review.clone())?
@@ -233,6 +234,7 @@ fn work(world: &mut World, route: Route, lane: &str) -> Check {
     for _ in 0..ROUNDS_MAX {
         let claim = ClaimExecutions {
             capabilities: all_capabilities(),
+            kinds: None,
             attempt_ids: (0..8).map(|_| AttemptId::from_uuid(world.rng.uuid())).collect(),
             instance: "last-worker".to_owned(),
             lane: lane.to_owned(),
@@ -249,6 +251,7 @@ fn work(world: &mut World, route: Route, lane: &str) -> Check {
         };
         let issue = IssueGrants {
             capabilities: all_capabilities(),
+            kinds: None,
             grant_ids: (0..4).map(|_| world.rng.uuid()).collect(),
             instance: "last-worker".to_owned(),
             lane: lane.to_owned(),
@@ -265,6 +268,7 @@ fn work(world: &mut World, route: Route, lane: &str) -> Check {
                     keep: (!keep.is_empty()).then_some(keep),
                     attempt_id: AttemptId::from_uuid(world.rng.uuid()),
                     capabilities: all_capabilities(),
+                    kinds: None,
                     execution_id: grant.execution_id,
                     grant_id: grant.grant_id,
                     instance: "last-worker".to_owned(),

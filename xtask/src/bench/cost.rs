@@ -49,6 +49,7 @@ pub async fn count(store: &Store) -> Result<Vec<Cost>> {
         }
         let who = claimant("counted".to_owned());
         let call = ClaimExecutions {
+            kinds: None,
             capabilities: who.capabilities,
             attempt_ids: vec![ff_core::types::AttemptId::mint()],
             lease_ids: vec![ff_core::types::LeaseId::mint()],

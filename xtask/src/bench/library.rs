@@ -214,6 +214,7 @@ async fn measure(
 async fn claim(store: &Store, max: usize) -> Result<Vec<Task>> {
     let who = claimant("measured".to_owned());
     let call = ClaimExecutions {
+        kinds: None,
         capabilities: who.capabilities,
         attempt_ids: (0..max).map(|_| AttemptId::mint()).collect(),
         lease_ids: (0..max).map(|_| LeaseId::mint()).collect(),

@@ -80,6 +80,7 @@ pub fn claimant(instance: String) -> Claimant {
         lane: LANE.to_owned(),
         worker_id: "bench".to_owned(),
         instance,
+        kinds: None,
         capabilities: Vec::new(),
         lease_ttl_ms: LEASE_TTL_MS,
     }
@@ -245,6 +246,7 @@ async fn submit_batch(client: &Client, partition: u16, submissions: Vec<Submissi
 async fn claim_batch(client: &Client, partition: u16, instance: String) -> Result<Vec<Task>> {
     let who = claimant(instance);
     let call = ClaimExecutions {
+        kinds: None,
         capabilities: who.capabilities,
         attempt_ids: (0..CLAIM_BATCH).map(|_| AttemptId::mint()).collect(),
         lease_ids: (0..CLAIM_BATCH).map(|_| LeaseId::mint()).collect(),

@@ -245,7 +245,7 @@ async fn a_store_of_another_format_is_refused() {
     fixture.host.close().await;
     let refused = Embedded::open(options(directory.path()).0).err();
     let Some(HostError::Refused { detail }) = refused else { panic!("{refused:?}") };
-    assert!(detail.contains("has format 1") && detail.contains("reads format 2"), "{detail}");
+    assert!(detail.contains("has format 1") && detail.contains("reads format 3"), "{detail}");
 }
 
 #[tokio::test]

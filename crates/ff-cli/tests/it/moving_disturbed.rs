@@ -178,6 +178,7 @@ fn a_worker_that_needs_no_server_is_not_exported_under() {
         let client = Client::new(Arc::new(host), PartitionConfig::standalone());
         let register = RegisterWorker {
             capabilities: Vec::new(),
+            kinds: None,
             incarnation: None,
             instance: "direct-1".to_owned(),
             lanes: vec!["default".to_owned()],

@@ -1,14 +1,17 @@
 //! The route part of the unblock reconciler: work that no live worker covers waits in `blocked:route`, and comes back when
 //! one does.
 //!
-//! Capabilities are read once per cycle, as the distinct sets of live workers of a lane: one of them must cover all
-//! of a requirement set. When they cannot be read, nothing is moved.
+//! What workers take is read once per cycle, as the distinct pairs of kinds and capabilities of live workers of a lane:
+//! one of them must take the kind and cover all that is required. When they cannot be read, nothing is moved. A lane is
+//! reviewed when its workers take something else than before, and when work comes that nobody is known to take.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use ff_script::generated::{LaneCounts, PartitionStatsReply, ReviewRoutes, ReviewRoutesReply, Worker, WorkerState};
-use ff_script::{Client, Error, Route, Wake};
+use ff_script::generated::{
+    LaneCounts, PartitionStatsReply, ReviewRoutes, ReviewRoutesReply, Worker, WorkerClass, WorkerState,
+};
+use ff_script::{Client, Error, QueueName, Route, Wake};
 use futures::future::join_all;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -45,60 +48,81 @@ pub struct Reviewed {
     pub again_at: Option<i64>,
 }
 
-/// The distinct capability sets of live workers, by namespace and lane.
+/// What live workers of each lane take: the distinct pairs of kinds and capabilities, by namespace and lane.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Capabilities(BTreeMap<(String, String), BTreeSet<Vec<String>>>);
+pub struct Coverage(BTreeMap<(String, String), BTreeSet<Class>>);
 
-impl Capabilities {
-    /// Gathers them from the workers that are alive and not draining.
+/// What workers of one sort take.
+type Class = (Vec<String>, Option<Vec<String>>);
+
+impl Coverage {
+    /// Gathers it from the workers that are alive and not draining.
     #[must_use]
     pub fn of(workers: &[Worker]) -> Self {
-        let mut sets: BTreeMap<(String, String), BTreeSet<Vec<String>>> = BTreeMap::new();
+        let mut classes: BTreeMap<(String, String), BTreeSet<Class>> = BTreeMap::new();
         for worker in workers.iter().filter(|worker| worker.state == WorkerState::Live) {
-            let mut set = worker.capabilities.clone();
-            set.sort_unstable();
+            let (mut capabilities, mut kinds) = (worker.capabilities.clone(), worker.kinds.clone());
+            capabilities.sort_unstable();
+            kinds.iter_mut().for_each(|kinds| kinds.sort_unstable());
+            let class = (capabilities, kinds);
             for lane in &worker.lanes {
-                sets.entry((worker.namespace.clone(), lane.clone())).or_default().insert(set.clone());
+                classes.entry((worker.namespace.clone(), lane.clone())).or_default().insert(class.clone());
             }
         }
-        Self(sets)
+        Self(classes)
     }
 
-    fn sets(&self, place: &Place) -> Vec<Vec<String>> {
-        let key = (place.namespace.clone(), place.lane.clone());
-        self.0.get(&key).map(|sets| sets.iter().cloned().collect()).unwrap_or_default()
+    fn of_lane(&self, place: &Place) -> Option<&BTreeSet<Class>> {
+        self.0.get(&(place.namespace.clone(), place.lane.clone()))
+    }
+
+    fn classes(&self, place: &Place) -> Vec<WorkerClass> {
+        let class =
+            |(capabilities, kinds): &Class| WorkerClass { capabilities: capabilities.clone(), kinds: kinds.clone() };
+        self.of_lane(place).into_iter().flatten().map(class).collect()
+    }
+
+    /// True when work of this kind that requires nothing has a worker, or its lane has none at all: then it is not moved.
+    fn takes_plain(&self, place: &Place, kind: &str) -> bool {
+        self.of_lane(place).is_none_or(|classes| {
+            classes.iter().any(|(_, kinds)| kinds.as_ref().is_none_or(|kinds| kinds.iter().any(|known| known == kind)))
+        })
     }
 }
 
 /// Reviews one lane in one partition, in bounded calls, behind every blocked head.
-pub async fn run_once(client: &Client, place: &Place, capabilities: &Capabilities) -> Result<Reviewed, Error> {
+pub async fn run_once(client: &Client, place: &Place, coverage: &Coverage) -> Result<Reviewed, Error> {
     let mut total = Reviewed::default();
-    let mut cursor = None;
+    let (mut cursor, mut skip) = (None, None);
+    let workers = coverage.classes(place);
     loop {
         let call = ReviewRoutes {
-            capability_sets: capabilities.sets(place),
             cursor,
             lane: place.lane.clone(),
             limit: BATCH,
             namespace: place.namespace.clone(),
+            skip,
+            workers: workers.clone(),
         };
-        let ReviewRoutesReply::Reviewed { again_at, blocked, more, next_cursor, unblocked } =
+        let ReviewRoutesReply::Reviewed { again_at, blocked, more, next_cursor, next_skip, unblocked } =
             client.call(place.route, &call).await?;
         total.blocked += blocked;
         total.unblocked += unblocked;
-        total.again_at = again_at;
+        total.again_at = total.again_at.into_iter().chain(again_at).min();
         cursor = next_cursor;
-        if !more && cursor.is_none() {
-            return Ok(total);
+        if !more {
+            if next_skip.is_none() && cursor.is_none() {
+                return Ok(total);
+            }
+            skip = next_skip.or(skip);
         }
     }
 }
 
-/// The places of a partition that hold requirement sets or blocked work.
+/// The places of a partition that hold work for which a worker is looked for.
 pub async fn places(client: &Client, route: Route) -> Result<Vec<Place>, Error> {
     let PartitionStatsReply::Stats { lanes, .. } = partition_stats(client, route).await?;
-    let concerned =
-        |counts: &LaneCounts| counts.blocked_route > 0 || counts.queues.iter().any(|queue| !queue.requires.is_empty());
+    let concerned = |counts: &LaneCounts| counts.blocked_route > 0 || !counts.queues.is_empty();
     Ok(lanes
         .into_iter()
         .filter(concerned)
@@ -115,8 +139,15 @@ pub fn start(
     stop: CancellationToken,
 ) {
     let news = Listener::new(operations.client().host().as_ref());
-    let routes =
-        Routes { operations, owned, known: BTreeMap::new(), unread: BTreeSet::new(), capabilities: None, sweep_every };
+    let routes = Routes {
+        operations,
+        owned,
+        known: BTreeMap::new(),
+        unread: BTreeSet::new(),
+        coverage: Coverage::default(),
+        changed: true,
+        sweep_every,
+    };
     tasks.spawn(routes.run(news, stop));
 }
 
@@ -129,12 +160,14 @@ struct Review {
 struct Routes {
     operations: Operations,
     owned: Owned,
-    /// Places with requirement sets, and when each was and will be reviewed.
+    /// Places with work, and when each was and will be reviewed.
     known: BTreeMap<Place, Review>,
     /// Partitions whose places have not been read yet.
     unread: BTreeSet<Route>,
-    /// What the last read of the workers said; nothing after news of the fleet.
-    capabilities: Option<Capabilities>,
+    /// What the last read of the workers said.
+    coverage: Coverage,
+    /// There was news of the fleet since then.
+    changed: bool,
     sweep_every: Duration,
 }
 
@@ -143,7 +176,7 @@ impl Routes {
         loop {
             let now = Instant::now();
             let next = self.known.values().filter_map(|review| review.next).min();
-            let work = !self.unread.is_empty() || next.is_some_and(|at| at <= now);
+            let work = !self.unread.is_empty() || self.changed || next.is_some_and(|at| at <= now);
             if work && let Err(error) = self.step().await {
                 tracing::warn!(%error, "routes could not be reviewed");
                 tokio::select! {
@@ -174,16 +207,16 @@ impl Routes {
     fn hear(&mut self, heard: Vec<News>) {
         for item in heard {
             match item {
-                News::Said(Route::Fleet, Wake::Fleet) => self.fleet_changed(),
+                News::Said(Route::Fleet, Wake::Fleet) => self.changed = true,
                 News::Said(route, Wake::Ready { lane, queue, .. }) => {
-                    if queue != "any" && queue != "admit.any" && self.owned.borrow().contains(&route) {
-                        self.heard_of(route, &lane);
+                    if self.owned.borrow().contains(&route) {
+                        self.heard_of(route, &lane, QueueName::of(&queue));
                     }
                 }
                 News::Said(..) => {}
                 News::Lost(routes) => {
                     if routes.contains(&Route::Fleet) {
-                        self.fleet_changed();
+                        self.changed = true;
                     }
                     let owned = self.owned.borrow().clone();
                     self.unread
@@ -194,21 +227,16 @@ impl Routes {
         }
     }
 
-    /// A requirement set has work: it is reviewed at once, so that its grace begins, and at most once in that time.
-    fn heard_of(&mut self, route: Route, path: &str) {
+    /// A queue has work. Unless a worker is known that takes it, it is reviewed at once, so that its grace begins, and at
+    /// most once in that time.
+    fn heard_of(&mut self, route: Route, path: &str, queue: QueueName<'_>) {
         let Some((namespace, lane)) = path.split_once('/') else { return };
         let place = Place { route, namespace: namespace.to_owned(), lane: lane.to_owned() };
+        let taken = !self.changed && queue.is_plain() && self.coverage.takes_plain(&place, queue.kind);
         let review = self.known.entry(place).or_default();
-        if review.next.is_none() {
+        if !taken && review.next.is_none() {
             let now = Instant::now();
             review.next = Some(review.last.map_or(now, |last| now.max(last + GRACE)));
-        }
-    }
-
-    fn fleet_changed(&mut self) {
-        self.capabilities = None;
-        for review in self.known.values_mut() {
-            review.next = Some(Instant::now());
         }
     }
 
@@ -216,7 +244,7 @@ impl Routes {
         let owned = self.owned.borrow_and_update().clone();
         self.known.retain(|place, _| owned.contains(&place.route));
         self.unread.extend(owned.iter().copied().filter(|route| is_execution(*route)));
-        self.fleet_changed();
+        self.changed = true;
     }
 
     /// Reads the places of the partitions that were not read yet, or reviews everything that is due.
@@ -233,20 +261,23 @@ impl Routes {
             }
             return Ok(());
         }
+        if self.changed {
+            let read = Coverage::of(&self.operations.workers().await?);
+            let now = Instant::now();
+            for (place, review) in &mut self.known {
+                if read.of_lane(place) != self.coverage.of_lane(place) {
+                    review.next = Some(now);
+                }
+            }
+            self.coverage = read;
+            self.changed = false;
+        }
         let now = Instant::now();
         let is_due = |review: &Review| review.next.is_some_and(|at| at <= now);
         let due: Vec<Place> =
             self.known.iter().filter(|(_, review)| is_due(review)).map(|(place, _)| place.clone()).collect();
-        let capabilities = match &self.capabilities {
-            Some(known) => known.clone(),
-            None => {
-                let read = Capabilities::of(&self.operations.workers().await?);
-                self.capabilities = Some(read.clone());
-                read
-            }
-        };
         for place in due {
-            let reviewed = run_once(self.operations.client(), &place, &capabilities).await?;
+            let reviewed = run_once(self.operations.client(), &place, &self.coverage).await?;
             // The grace is the library's; a moment more than its second is soon enough.
             let last = Instant::now();
             let next = reviewed.again_at.map(|_| last + GRACE + Duration::from_millis(20));

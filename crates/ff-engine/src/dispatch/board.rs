@@ -3,25 +3,35 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use ff_script::generated::Task;
+use ff_script::{Kinds, QueueName};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use crate::dispatch::choose::{LaneView, best_head, choose};
 use crate::dispatch::dispatcher::Profile;
 
-/// The work a worker can see: one lane through one capability set.
+/// The work a worker can see: one lane through one capability set and the kinds it takes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Sight {
     /// `<namespace>/<lane>`.
     pub lane: String,
     /// Sorted.
     pub capabilities: Vec<String>,
+    /// `None` is all.
+    pub kinds: Option<Kinds>,
 }
 
 impl Sight {
     /// True when it looks at this lane, whatever its namespace.
     pub fn is_of(&self, lane: &str) -> bool {
         self.lane.split_once('/').is_some_and(|(_, own)| own == lane)
+    }
+
+    /// True when it covers work of a lane.
+    fn covers(&self, lane: &str, kind: &str, requires: &[String]) -> bool {
+        self.lane == lane
+            && self.kinds.as_ref().is_none_or(|kinds| kinds.contains(kind))
+            && requires.iter().all(|token| self.capabilities.binary_search(token).is_ok())
     }
 }
 
@@ -53,7 +63,7 @@ impl Errand {
 impl Errand {
     /// One to this partition of a lane.
     pub fn to(lane: &str, partition: u16, deep: bool) -> Self {
-        let sight = Sight { lane: lane.to_owned(), capabilities: Vec::new() };
+        let sight = Sight { lane: lane.to_owned(), capabilities: Vec::new(), kinds: None };
         Self { sight, partition, admission: false, deep, room: None, heard: 0, heard_room: None }
     }
 }
@@ -147,7 +157,7 @@ pub(crate) struct Board {
     gates: HashMap<String, Gate>,
     /// What each worker's lanes have saved up, so that turns last from claim to claim.
     credits: HashMap<String, HashMap<Sight, i64>>,
-    /// What each queue requires; a queue's name stands for its requirement set, everywhere and for good.
+    /// What the queues of each class require; a class stands for its requirement set, everywhere and for good.
     requirements: HashMap<String, Vec<String>>,
     /// Claims ask quotas and budgets on their way: what needs admission is claimed like everything else.
     admits_in_claims: bool,
@@ -186,25 +196,25 @@ impl Board {
             self.requirements.clear();
         }
         for (queue, requires) in queues {
-            if !self.requirements.contains_key(queue) {
-                self.requirements.insert(queue.to_owned(), requires.to_vec());
+            let class = QueueName::of(queue).class;
+            if !self.requirements.contains_key(class) {
+                self.requirements.insert(class.to_owned(), requires.to_vec());
             }
         }
     }
 
     /// A queue of a partition has work, for those who cover it; false when it is not known what it requires.
     pub fn announced(&mut self, lane: &str, queue: &str, partition: u16, score: i64) -> bool {
-        let requires: &[String] = match self.requirements.get(queue) {
+        let queue = QueueName::of(queue);
+        let requires: &[String] = match self.requirements.get(queue.class) {
             Some(requires) => requires,
-            None if matches!(queue, "any" | "admit.any") => &[],
+            None if queue.is_plain() => &[],
             None => return self.sights_of(lane).is_empty(),
         };
-        let covers = |sight: &&Sight| {
-            sight.lane == lane && requires.iter().all(|token| sight.capabilities.binary_search(token).is_ok())
-        };
+        let covers = |sight: &&Sight| sight.covers(lane, queue.kind, requires);
         let sights: Vec<Sight> = self.sights.keys().filter(covers).cloned().collect();
         for sight in sights {
-            self.ready(&sight, partition, score, queue.starts_with("admit."));
+            self.ready(&sight, partition, score, queue.needs_admission());
         }
         true
     }
@@ -354,10 +364,8 @@ impl Board {
     }
 
     /// Takes a waiter out of the line for a submission to this partition. None when no waiter covers it, or a claim is out there.
-    pub fn meet(&mut self, lane: &str, requires: &[String], partition: u16) -> Option<Met> {
-        let covers = |sight: &Sight| {
-            sight.lane == lane && requires.iter().all(|token| sight.capabilities.binary_search(token).is_ok())
-        };
+    pub fn meet(&mut self, lane: &str, kind: &str, requires: &[String], partition: u16) -> Option<Met> {
+        let covers = |sight: &Sight| sight.covers(lane, kind, requires);
         let wishes =
             |id: &u64| self.waiters.get(id).is_some_and(|waiter| waiter.wish.is_some() && !waiter.sent.is_closed());
         let (sight, id) = self.sights.iter().filter(|(sight, _)| covers(sight)).find_map(|(sight, state)| {
@@ -496,7 +504,7 @@ mod tests {
     use super::*;
 
     fn sight(lane: &str) -> Sight {
-        Sight { lane: lane.to_owned(), capabilities: Vec::new() }
+        Sight { lane: lane.to_owned(), capabilities: Vec::new(), kinds: None }
     }
 
     fn board(lanes: &[&str]) -> Board {
@@ -531,6 +539,7 @@ mod tests {
             worker_id: "w".to_owned(),
             instance: "w-1".to_owned(),
             capabilities: Vec::new(),
+            kinds: None,
             lease_ttl_ms: 30_000,
         };
         Wish { profile, request_id: Uuid::nil() }
@@ -539,21 +548,21 @@ mod tests {
     #[test]
     fn a_submission_meets_a_waiter_that_covers_it_and_no_other() {
         let mut board = board(&["a"]);
-        assert!(board.meet("a", &[], 1).is_none(), "nobody waits");
+        assert!(board.meet("a", "mail", &[], 1).is_none(), "nobody waits");
         let (_, _plain) = wait(&mut board, "w", vec![sight("a")]);
-        assert!(board.meet("a", &[], 1).is_none(), "it said nothing about its claim");
+        assert!(board.meet("a", "mail", &[], 1).is_none(), "it said nothing about its claim");
         let (_, mut waiting) = board.wait("w", vec![sight("a")], Some(wish()));
-        assert!(board.meet("a", &["gpu".to_owned()], 1).is_none());
-        assert!(board.meet("b", &[], 1).is_none());
-        let met = board.meet("a", &[], 1).expect("it is met");
+        assert!(board.meet("a", "mail", &["gpu".to_owned()], 1).is_none());
+        assert!(board.meet("b", "mail", &[], 1).is_none());
+        let met = board.meet("a", "mail", &[], 1).expect("it is met");
         assert_eq!(met.errand.partition, 1);
-        assert!(board.meet("a", &[], 1).is_none(), "it is met once");
+        assert!(board.meet("a", "mail", &[], 1).is_none(), "it is met once");
         board.answered(&met.errand, None);
         met.sent.send(Sent::Met(met.errand, Vec::new())).expect("it still waits");
         assert!(matches!(waiting.try_recv(), Ok(Sent::Met(..))));
         let (_, gone) = board.wait("w", vec![sight("a")], Some(wish()));
         drop(gone);
-        assert!(board.meet("a", &[], 1).is_none(), "it has gone");
+        assert!(board.meet("a", "mail", &[], 1).is_none(), "it has gone");
     }
 
     #[test]
@@ -683,19 +692,40 @@ mod tests {
 
     #[test]
     fn work_is_announced_to_those_who_cover_it_only() {
-        let [all, none] = [vec!["cpu".to_owned(), "gpu".to_owned()], Vec::new()]
-            .map(|capabilities| Sight { lane: "a".to_owned(), capabilities });
+        let [all, none] = [vec!["cpu".to_owned(), "gpu".to_owned()], Vec::new()].map(|capabilities| Sight {
+            lane: "a".to_owned(),
+            capabilities,
+            kinds: None,
+        });
         let mut board = Board::default();
         board.watch(all.clone());
         board.watch(none.clone());
-        assert!(!board.announced("a", "0badf00d", 1, 5), "nobody knows what it requires");
-        board.learn([("0badf00d", ["gpu".to_owned()].as_slice())].into_iter());
-        assert!(board.announced("a", "0badf00d", 1, 5));
+        assert!(!board.announced("a", "0badf00d:mail", 1, 5), "nobody knows what it requires");
+        board.learn([("0badf00d:call", ["gpu".to_owned()].as_slice())].into_iter());
+        assert!(board.announced("a", "0badf00d:mail", 1, 5));
         assert_eq!(board.take("w", std::slice::from_ref(&none)), None);
         assert_eq!(board.take("w", std::slice::from_ref(&all)).map(|errand| errand.partition), Some(1));
-        assert!(board.announced("a", "any", 2, 5));
+        assert!(board.announced("a", "any:mail", 2, 5));
         assert_eq!(board.take("w", &[none]).map(|errand| errand.partition), Some(2));
-        assert!(board.announced("nobody serves", "feedbeef", 1, 5));
+        assert!(board.announced("nobody serves", "feedbeef:mail", 1, 5));
+    }
+
+    #[test]
+    fn work_is_announced_to_those_who_take_its_kind_only() {
+        let [mail, calls] = ["mail", "call"].map(|kind| Sight {
+            lane: "a".to_owned(),
+            capabilities: Vec::new(),
+            kinds: Some(Kinds::of([kind])),
+        });
+        let mut board = Board::default();
+        board.watch(mail.clone());
+        board.watch(calls.clone());
+        assert!(board.announced("a", "any:mail", 1, 5));
+        assert_eq!(board.take("w", std::slice::from_ref(&calls)), None);
+        let (_, _waiting) = board.wait("v", vec![calls], Some(wish()));
+        assert!(board.meet("a", "mail", &[], 2).is_none(), "it does not take the kind");
+        assert!(board.meet("a", "call", &[], 2).is_some());
+        assert_eq!(board.take("w", &[mail]).map(|errand| errand.partition), Some(1));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use ff_core::types::{AttemptId, LeaseId};
 use ff_script::generated::{
     ConsumeGrant, ConsumeGrantReply, Grant, GrantReclaim, LaneCounts, PartitionStats, PartitionStatsReply, Task,
 };
-use ff_script::{Error, HostError, Route, Wake};
+use ff_script::{Error, HostError, Kinds, QueueName, Route, Wake};
 use futures::future::join_all;
 use futures::stream::{self, StreamExt};
 use tokio::sync::{mpsc, oneshot};
@@ -66,6 +66,8 @@ pub struct Profile {
     pub instance: String,
     /// What it can do.
     pub capabilities: Vec<String>,
+    /// The kinds it takes; `None` is all.
+    pub kinds: Option<Kinds>,
     /// How long a lease lasts without renewal.
     pub lease_ttl_ms: i64,
 }
@@ -151,6 +153,7 @@ impl Dispatcher {
                 lane: lane.clone(),
                 instance: profile.instance.clone(),
                 capabilities: profile.capabilities.clone(),
+                kinds: profile.kinds.clone(),
             };
             let issued = self.inner.granting.issue(route, &grantee, left, ttl_ms, None).await?;
             if issued.room.is_some_and(|room| room.free() <= 0) {
@@ -383,7 +386,11 @@ impl Inner {
         let sights: Vec<Sight> = profile
             .lanes
             .iter()
-            .map(|lane| Sight { lane: format!("{}/{lane}", profile.namespace), capabilities: capabilities.clone() })
+            .map(|lane| Sight {
+                lane: format!("{}/{lane}", profile.namespace),
+                capabilities: capabilities.clone(),
+                kinds: profile.kinds.clone(),
+            })
             .collect();
         if sights.iter().all(|sight| self.board().knows(sight)) {
             return Ok(sights);
@@ -446,7 +453,7 @@ impl Inner {
             let routes = self.operations.client().execution_routes().collect();
             let path = format!("{}/{lane}", profile.namespace);
             for (partition, counts) in self.counts_of(&path, routes).await? {
-                if let Some((score, _)) = head_seen(&counts, &profile.capabilities) {
+                if let Some((score, _)) = head_seen(&counts, &profile.capabilities, profile.kinds.as_ref()) {
                     heads.push((score, Route::Execution(partition), lane.clone()));
                 }
             }
@@ -460,7 +467,7 @@ impl Inner {
         let mut heads = Vec::new();
         for (partition, counts) in self.counts_of(lane, routes).await? {
             for (index, sight) in sights.iter().enumerate() {
-                if let Some((score, admission)) = head_seen(&counts, &sight.capabilities) {
+                if let Some((score, admission)) = head_seen(&counts, &sight.capabilities, sight.kinds.as_ref()) {
                     heads.push((score, partition, admission, index));
                 }
             }
@@ -508,6 +515,7 @@ impl Inner {
             lane: who.lane.clone(),
             instance: who.instance.clone(),
             capabilities: who.capabilities.clone(),
+            kinds: who.kinds.clone(),
         };
         let issued = self.granting.issue(route, &grantee, max, GRANT_TTL_MS, Some(request_id)).await?;
         if !issued.replayed.is_empty() {
@@ -537,6 +545,7 @@ impl Inner {
         let one = |(grant, lease_id): (Grant, LeaseId)| ConsumeGrant {
             attempt_id: AttemptId::mint(),
             capabilities: who.capabilities.clone(),
+            kinds: who.kinds.as_ref().map(Kinds::packed),
             execution_id: grant.execution_id,
             grant_id: grant.grant_id,
             instance: who.instance.clone(),
@@ -576,15 +585,17 @@ fn claimant(errand: &Errand, profile: &Profile) -> Claimant {
         worker_id: profile.worker_id.clone(),
         instance: profile.instance.clone(),
         capabilities: errand.sight.capabilities.clone(),
+        kinds: errand.sight.kinds.clone(),
         lease_ttl_ms: profile.lease_ttl_ms,
     }
 }
 
-/// The best head among the queues a worker with these capabilities covers, and whether one of them needs admission.
-fn head_seen(counts: &LaneCounts, capabilities: &[String]) -> Option<(i64, bool)> {
+/// The best head among the queues a worker with these capabilities and kinds covers, and whether one of them needs admission.
+fn head_seen(counts: &LaneCounts, capabilities: &[String], kinds: Option<&Kinds>) -> Option<(i64, bool)> {
     let seen: Vec<(i64, bool)> = counts
         .queues
         .iter()
+        .filter(|queue| kinds.is_none_or(|kinds| kinds.contains(&queue.kind)))
         .filter(|queue| queue.requires.iter().all(|token| capabilities.contains(token)))
         .filter_map(|queue| queue.head_score.map(|score| (score, queue.admission)))
         .collect();
@@ -643,7 +654,7 @@ impl Inner {
                     tracing::debug!(%error, lane, queue, "who covers new work could not be looked up: all are sent");
                     let mut board = self.board();
                     for sight in sights {
-                        board.ready(&sight, partition, score, queue.starts_with("admit."));
+                        board.ready(&sight, partition, score, QueueName::of(&queue).needs_admission());
                     }
                 }
             }

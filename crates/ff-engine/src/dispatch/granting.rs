@@ -15,7 +15,7 @@ use ff_script::generated::{
     BlockExecution, Candidate, Grant, GrantReclaim, GrantReclaimReply, IssueGrants, IssueGrantsReply, KeepGrant,
     ReleaseGrant, Task,
 };
-use ff_script::{Error, Route};
+use ff_script::{Error, Kinds, Route};
 use uuid::Uuid;
 
 use crate::dispatch::admission::{Admission, Admitted};
@@ -27,6 +27,7 @@ pub(crate) struct Grantee {
     pub lane: String,
     pub instance: String,
     pub capabilities: Vec<String>,
+    pub kinds: Option<Kinds>,
 }
 
 /// What an issue brought.
@@ -71,6 +72,7 @@ impl Granting {
     ) -> Result<Issued, Error> {
         let call = IssueGrants {
             capabilities: who.capabilities.clone(),
+            kinds: who.kinds.as_ref().map(Kinds::packed),
             grant_ids: (0..max).map(|_| Uuid::now_v7()).collect(),
             instance: who.instance.clone(),
             lane: who.lane.clone(),

@@ -3,14 +3,14 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use ff_api::explain::LaneFacts;
+use ff_api::explain::{LaneFacts, NearestWorker};
 use ff_api::explain_lane::{LaneExplanation, LaneReason, LaneReasonOf, LaneReasonPart, LaneWorkers};
 use ff_core::types::{BudgetId, QuotaPolicyId};
 use ff_script::Error;
 use ff_script::generated::{BlockingReason, BudgetRef, LaneCounts, LaneState, LaneWaiter, QuotaRef, Worker};
 
 use super::admission::ROOM;
-use super::{nearest, serving};
+use super::{nearest, of_kind, serving, takers};
 use crate::operations::{LaneWaiters, Operations, Room, set_of_lane};
 
 /// How many requirement sets, quota keys and budgets are shown, those of most work first.
@@ -115,24 +115,41 @@ impl Waiting<'_> {
 
     /// Work that nothing blocks but the lane and its workers.
     fn of_eligible(&self) -> Vec<LaneReason> {
-        let mut sets: BTreeMap<&[String], i64> = BTreeMap::new();
+        let mut sets: BTreeMap<(&str, &[String]), i64> = BTreeMap::new();
         for queue in self.counts.iter().flat_map(|counts| &counts.queues) {
-            *sets.entry(&queue.requires).or_default() += queue.eligible;
+            *sets.entry((&queue.kind, &queue.requires)).or_default() += queue.eligible;
         }
         let eligible: i64 = sets.values().sum();
         let mut reasons = Vec::new();
         let mut say = |reason: &str, count, remedy: String| {
             reasons.push(LaneReason { reason: reason.to_owned(), count, next_at: None, remedy, parts: Vec::new() });
         };
-        let covered = |requires: &[String]| nearest(requires, self.serving).is_some_and(|one| one.missing.is_empty());
-        let mut uncovered: BTreeMap<&[String], i64> = BTreeMap::new();
+        // What workers lack: the kind, where none of them takes it, else capabilities.
+        let lacks = |kind: &str, requires: &[String]| {
+            let takers = takers(kind, self.serving);
+            match nearest(requires, &takers) {
+                None => Some(Lacks::Kind(kind.to_owned())),
+                Some(one) if one.missing.is_empty() => None,
+                near => Some(Lacks::Capabilities(requires.to_vec(), near)),
+            }
+        };
+        let mut uncovered: BTreeMap<Vec<String>, (Lacks, i64)> = BTreeMap::new();
+        let mut lack = |lacks: Lacks, count: i64| {
+            uncovered.entry(lacks.sorted_by()).or_insert((lacks, 0)).1 += count;
+        };
+        let mut out_of_reach = 0;
         if matches!(self.state, LaneState::Paused | LaneState::Disabled) {
             say("lane_state", eligible, format!("the lane is {}: resume it", self.state));
         } else if self.serving.is_empty() {
             say("no_worker", eligible, "start a worker that registers for this lane".to_owned());
         } else {
-            uncovered.extend(sets.iter().filter(|(requires, _)| !covered(requires)).map(|(set, count)| (*set, *count)));
-            let turn = eligible - uncovered.values().sum::<i64>();
+            for ((kind, requires), count) in sets {
+                if let Some(lacks) = lacks(kind, requires) {
+                    lack(lacks, count);
+                    out_of_reach += count;
+                }
+            }
+            let turn = eligible - out_of_reach;
             match self.room {
                 Some(Room { held, limit: Some(limit) }) if held >= limit => say(
                     "max_active",
@@ -151,27 +168,20 @@ impl Waiting<'_> {
                 ),
             }
         }
-        let waiting = uncovered.values().sum::<i64>() + self.sum(|counts| counts.blocked_route);
+        let waiting = out_of_reach + self.sum(|counts| counts.blocked_route);
         for waiter in self.blocked(BlockingReason::WaitingForCapableWorker) {
-            *uncovered.entry(&waiter.requires).or_default() += 1;
-        }
-        let parts = uncovered.into_iter().filter(|(_, count)| *count > 0).map(|(requires, count)| {
-            let near = nearest(requires, self.serving);
-            let remedy = match &near {
-                Some(one) if one.missing.is_empty() => {
-                    format!("{} has them all by now: they are asked again by themselves", one.instance)
-                }
-                Some(one) => format!("{} lacks only {}", one.instance, one.missing.join(", ")),
-                None => format!("start a worker of this lane that has {}", requires.join(", ")),
+            let kind = waiter.detail.as_ref().and_then(|detail| detail.get("kind"));
+            let lacks = match kind {
+                Some(kind) => Lacks::Kind(kind.clone()),
+                None => Lacks::Capabilities(waiter.requires.clone(), nearest(&waiter.requires, self.serving)),
             };
-            LaneReasonPart {
-                what: LaneReasonOf::Requires { requires: requires.to_vec(), nearest: near },
-                count,
-                next_at: None,
-                remedy,
-            }
+            lack(lacks, 1);
+        }
+        let parts = uncovered.into_values().filter(|(_, count)| *count > 0).map(|(lacks, count)| {
+            let remedy = lacks.remedy();
+            LaneReasonPart { what: lacks.into(), count, next_at: None, remedy }
         });
-        let remedy = "start a worker of this lane that has the required capabilities".to_owned();
+        let remedy = "start a worker of this lane that takes the kind and has the required capabilities".to_owned();
         let parts = most_first(parts.collect());
         let reason = "waiting_for_capable_worker".to_owned();
         reasons.push(LaneReason { reason, count: waiting, next_at: None, remedy, parts });
@@ -219,6 +229,45 @@ impl Waiting<'_> {
         }
         let count = self.sum(|counts| counts.blocked_budget);
         Ok(limited("waiting_for_budget", count, "each goes on when its budgets have room", parts))
+    }
+}
+
+/// What the workers of a lane lack for some of its work.
+enum Lacks {
+    /// None takes this kind.
+    Kind(String),
+    /// None that takes its kind has all of these; the one that lacks the fewest.
+    Capabilities(Vec<String>, Option<NearestWorker>),
+}
+
+impl Lacks {
+    fn sorted_by(&self) -> Vec<String> {
+        match self {
+            Self::Kind(kind) => vec!["kind".to_owned(), kind.clone()],
+            Self::Capabilities(requires, _) => requires.iter().map(|token| format!("requires {token}")).collect(),
+        }
+    }
+
+    fn remedy(&self) -> String {
+        match self {
+            Self::Kind(kind) => of_kind(kind),
+            Self::Capabilities(_, Some(one)) if one.missing.is_empty() => {
+                format!("{} has them all by now: they are asked again by themselves", one.instance)
+            }
+            Self::Capabilities(_, Some(one)) => format!("{} lacks only {}", one.instance, one.missing.join(", ")),
+            Self::Capabilities(requires, None) => {
+                format!("start a worker of this lane that has {}", requires.join(", "))
+            }
+        }
+    }
+}
+
+impl From<Lacks> for LaneReasonOf {
+    fn from(lacks: Lacks) -> Self {
+        match lacks {
+            Lacks::Kind(kind) => Self::Kind { kind },
+            Lacks::Capabilities(requires, nearest) => Self::Requires { requires, nearest },
+        }
     }
 }
 

@@ -57,7 +57,8 @@ impl Operations {
         };
         let workers = self.workers().await?;
         let serving = serving(&execution.namespace, &execution.lane, &workers);
-        let requires = (!execution.requires.is_empty()).then(|| coverage(&execution, &serving));
+        let takers = takers(&execution.kind, &serving);
+        let requires = (!execution.requires.is_empty()).then(|| coverage(&execution, &takers));
         let lane_state = lane_state.unwrap_or(LaneState::Active);
         let waits_for = match (&dependencies, &children) {
             (_, Some(children)) => children.facts(),
@@ -76,7 +77,8 @@ impl Operations {
                 .chain(budgets.iter().filter_map(admission::budget_gone))
                 .collect(),
         };
-        let reasons = reasons(&execution, lane_state, room, &serving, requires.as_ref(), &waits_for, &in_the_way);
+        let there = There { serving: serving.len(), takers: takers.len() };
+        let reasons = reasons(&execution, lane_state, room, there, requires.as_ref(), &waits_for, &in_the_way);
         Ok(Explanation {
             execution_id: id,
             state: execution.state,
@@ -137,6 +139,27 @@ fn serving<'a>(namespace: &str, lane: &str, workers: &'a [Worker]) -> Vec<&'a Wo
     workers.iter().filter(takes).collect()
 }
 
+/// Those of them that take a kind.
+fn takers<'a>(kind: &str, serving: &[&'a Worker]) -> Vec<&'a Worker> {
+    let takes =
+        |worker: &&&Worker| worker.kinds.as_ref().is_none_or(|kinds| kinds.iter().any(|known| known.as_str() == kind));
+    serving.iter().filter(takes).copied().collect()
+}
+
+/// How many live workers there are for an execution.
+#[derive(Clone, Copy)]
+struct There {
+    /// Workers of its lane.
+    serving: usize,
+    /// Those of them that take its kind.
+    takers: usize,
+}
+
+/// What would bring it a worker that takes its kind.
+fn of_kind(kind: &str) -> String {
+    format!("start a worker of this lane that takes the kind {kind}: the workers there are do not")
+}
+
 /// The worker that lacks the fewest of these.
 fn nearest(requires: &[String], serving: &[&Worker]) -> Option<NearestWorker> {
     let missing = |worker: &Worker| -> Vec<String> {
@@ -177,7 +200,7 @@ fn reasons(
     execution: &Execution,
     lane: LaneState,
     room: Option<Room>,
-    serving: &[&Worker],
+    there: There,
     requires: Option<&RequiredCapabilities>,
     waits_for: &[(&str, String)],
     admission: &Remedies<'_>,
@@ -226,6 +249,10 @@ fn reasons(
         let mut detail: Vec<(&str, String)> =
             execution.blocking_detail.iter().flatten().map(|(name, value)| (name.as_str(), value.clone())).collect();
         let remedy = match (reason.as_str(), requires.and_then(|requires| requires.nearest.as_ref())) {
+            ("waiting_for_capable_worker", _) if there.takers == 0 && there.serving > 0 => of_kind(&execution.kind),
+            ("waiting_for_capable_worker", None) if there.takers > 0 => {
+                "a worker that takes it is there by now: it is offered again by itself".to_owned()
+            }
             ("waiting_for_capable_worker", nearest) => capable(nearest),
             ("held_by_operator", _) => "release it".to_owned(),
             ("waiting_for_dependencies", _) => {
@@ -275,8 +302,10 @@ fn reasons(
     if execution.nested.is_some() {
         return reasons;
     }
-    if serving.is_empty() {
+    if there.serving == 0 {
         say("no_worker", &[("lane", execution.lane.clone())], "start a worker that registers for this lane".to_owned());
+    } else if execution.blocking_reason.is_none() && there.takers == 0 {
+        say("missing_kind", &[("kind", execution.kind.clone())], of_kind(&execution.kind));
     } else if execution.blocking_reason.is_none() && requires.is_some_and(|requires| !requires.covered) {
         let nearest = requires.and_then(|requires| requires.nearest.as_ref());
         let missing = nearest.map(|nearest| nearest.missing.join(",")).unwrap_or_default();

@@ -7,7 +7,9 @@ use std::time::Duration;
 use ff_api::Problem;
 use ff_core::error::{ConflictKind, Detail, EngineError, Refused};
 use ff_core::error_code::ErrorCode;
+use ff_core::limits::KIND_BYTES_MAX;
 use ff_core::types::{ExecutionId, LeaseId, TimestampMs};
+use ff_script::Kinds;
 use ff_script::generated::{self, RegisterWorker, WorkerState};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -16,6 +18,9 @@ use uuid::Uuid;
 
 use super::{Answer, CUT_OFF, lock};
 use crate::dispatch::Profile;
+
+/// How many kinds a worker names at most.
+const KINDS_MAX: usize = ff_core::limits::KINDS_MAX as usize;
 
 /// Claims a worker may repeat after a lost reply.
 const REQUESTS_KEPT: usize = 64;
@@ -42,6 +47,7 @@ struct Facts {
     namespace: String,
     lanes: Vec<String>,
     capabilities: Vec<String>,
+    kinds: Option<Kinds>,
     slots: usize,
     incarnation: Option<Uuid>,
     /// The principal that registered it; `None` without authentication.
@@ -108,6 +114,7 @@ impl Worker {
             namespace: registration.namespace.clone(),
             lanes: registration.lanes.clone(),
             capabilities: registration.capabilities.clone(),
+            kinds: registration.kinds.clone().map(Kinds::of),
             slots: usize::try_from(registration.slots).unwrap_or(1),
             incarnation: registration.incarnation,
             owner: registration.owner.clone(),
@@ -138,6 +145,7 @@ impl Worker {
     pub(super) fn adopted(found: &generated::Worker, registered_for: Duration) -> Self {
         let registration = RegisterWorker {
             capabilities: found.capabilities.clone(),
+            kinds: found.kinds.clone(),
             incarnation: found.incarnation,
             instance: found.instance.clone(),
             lanes: found.lanes.clone(),
@@ -164,6 +172,7 @@ impl Worker {
         facts.namespace.clone_from(&registration.namespace);
         facts.lanes.clone_from(&registration.lanes);
         facts.capabilities.clone_from(&registration.capabilities);
+        facts.kinds = registration.kinds.clone().map(Kinds::of);
         facts.slots = usize::try_from(registration.slots).unwrap_or(1);
         facts.incarnation = registration.incarnation;
         facts.owner.clone_from(&registration.owner);
@@ -319,9 +328,18 @@ impl Worker {
         self.changed.notify_waiters();
     }
 
-    /// As the dispatcher sees it, for these of its lanes.
-    pub fn profile(&self, lanes: Option<Vec<String>>, lease_ttl_ms: i64) -> Answer<Profile> {
+    /// As the dispatcher sees it, for these of its lanes and kinds.
+    pub fn profile(
+        &self,
+        lanes: Option<Vec<String>>,
+        kinds: Option<Vec<String>>,
+        lease_ttl_ms: i64,
+    ) -> Answer<Profile> {
         let facts = self.facts();
+        let kinds = match kinds {
+            None => facts.kinds.clone(),
+            Some(asked) => Some(narrowed(facts.kinds.as_ref(), asked)?),
+        };
         let lanes = match lanes {
             None => facts.lanes.clone(),
             Some(asked) => {
@@ -340,6 +358,7 @@ impl Worker {
             worker_id: facts.worker_id.clone(),
             instance: self.instance.clone(),
             capabilities: facts.capabilities.clone(),
+            kinds,
             lease_ttl_ms,
         })
     }
@@ -439,6 +458,27 @@ impl Worker {
     pub(super) fn forget_request(&self, request_id: Uuid) {
         self.facts().requests.retain(|(id, _)| *id != request_id);
     }
+}
+
+fn is_kind(text: &str) -> bool {
+    (1..=KIND_BYTES_MAX).contains(&text.len()) && text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
+}
+
+/// The kinds a claim asks for, which are among those its worker registered for.
+fn narrowed(registered: Option<&Kinds>, asked: Vec<String>) -> Answer<Kinds> {
+    if asked.is_empty() {
+        return Err(Problem::invalid("kinds", "must name at least one kind"));
+    }
+    if asked.len() > KINDS_MAX {
+        return Err(Problem::invalid("kinds", format!("must hold at most {KINDS_MAX} items, got {}", asked.len())));
+    }
+    if let Some(at) = asked.iter().position(|kind| !is_kind(kind)) {
+        return Err(Problem::invalid(&format!("kinds[{at}]"), "must be 1 to 128 printable ASCII characters"));
+    }
+    if let Some(other) = asked.iter().find(|kind| registered.is_some_and(|kinds| !kinds.contains(kind))) {
+        return Err(Problem::invalid("kinds", format!("{other} is not a kind this worker registered for")));
+    }
+    Ok(Kinds::of(asked))
 }
 
 impl Facts {

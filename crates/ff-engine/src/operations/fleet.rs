@@ -8,7 +8,7 @@ use ff_script::generated::{
     ListWorkers, ListWorkersReply, MarkWorkerDead, NextDue, NextDueReply, OfferGrant, RecordAction, RecordedAction,
     RegisterWorker, RegisterWorkerReply, Task, Worker,
 };
-use ff_script::{Error, Route};
+use ff_script::{Error, Kinds, Route};
 use uuid::Uuid;
 
 use super::{LeaseRequest, Operations, refused_with};
@@ -58,6 +58,7 @@ impl Operations {
             keep: None,
             attempt_id: AttemptId::mint(),
             capabilities: who.capabilities.clone(),
+            kinds: who.kinds.as_ref().map(Kinds::packed),
             execution_id,
             grant_id,
             instance: who.instance.clone(),

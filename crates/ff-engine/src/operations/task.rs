@@ -6,7 +6,7 @@ use ff_script::generated::{
     CompleteExecutionReply, DelayExecution, DelayExecutionReply, FailExecution, FailExecutionReply, Fence, RenewLease,
     RenewLeaseReply, Task, UpdateProgress, YieldExecution, YieldExecutionReply,
 };
-use ff_script::{Bytes, Error, Route};
+use ff_script::{Bytes, Error, Kinds, Route};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
@@ -25,6 +25,8 @@ pub struct Claimant {
     pub instance: String,
     /// What the worker can do.
     pub capabilities: Vec<String>,
+    /// The kinds it takes; `None` is all.
+    pub kinds: Option<Kinds>,
     /// How long a lease lasts without renewal.
     pub lease_ttl_ms: i64,
 }
@@ -46,6 +48,7 @@ impl Claimant {
     pub fn claim(&self, route: Route, max: u16, request_id: Uuid) -> ClaimExecutions {
         ClaimExecutions {
             capabilities: self.capabilities.clone(),
+            kinds: self.kinds.as_ref().map(Kinds::packed),
             attempt_ids: (0..max).map(|_| AttemptId::mint()).collect(),
             instance: self.instance.clone(),
             lane: self.lane.clone(),

@@ -223,6 +223,7 @@ pub fn worker(instance: &str, capabilities: &[&str], lease_ttl_ms: i64) -> Profi
         worker_id: "test".to_owned(),
         instance: instance.to_owned(),
         capabilities: capabilities.iter().map(|&token| token.to_owned()).collect(),
+        kinds: None,
         lease_ttl_ms,
     }
 }

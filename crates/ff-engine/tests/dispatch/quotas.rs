@@ -208,7 +208,7 @@ on_both_hosts! {
         assert_eq!(task.execution_id, first);
         let client = kit.operations().client();
         client.call(client.route_of(&first), &YieldExecution { execution_id: first, fence: ff_engine::fence_of(&task) }).await.unwrap();
-        let reclaim = || GrantReclaim { actor: "ann".to_owned(), execution_id: first, grant_id: Uuid::now_v7(), instance: "w".to_owned(), ttl_ms: 300, namespace: "default".to_owned(), lanes: vec![LANE.to_owned()], capabilities: vec![] };
+        let reclaim = || GrantReclaim { actor: "ann".to_owned(), execution_id: first, grant_id: Uuid::now_v7(), instance: "w".to_owned(), ttl_ms: 300, namespace: "default".to_owned(), lanes: vec![LANE.to_owned()], kinds: None, capabilities: vec![] };
         eventually("the slot came back", async || {
             let (_, state) = kit.operations().quota(id, Some("k")).await.unwrap();
             state.filter(|state| state.held == 0)

@@ -66,7 +66,7 @@ fn planted_damage_is_found_and_repaired_once() {
         let lease = claim_one(&operations, &held, active).await.lease_id;
         engine.stop().await;
 
-        let queue = "ff:idx:{p:1}:lane:default/default:queue:any";
+        let queue = "ff:idx:{p:1}:lane:default/default:queue:any:eligible";
         let ghost = "01a1e15e-143b-77fc-93a6-1203f30a0001";
         let wrong = |id: &dyn std::fmt::Display| id.to_string();
         let planted: Vec<(&str, Vec<String>)> = vec![

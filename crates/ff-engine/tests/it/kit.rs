@@ -255,6 +255,7 @@ pub fn worker(instance: &str, lease_ttl_ms: i64) -> Claimant {
         worker_id: "test".to_owned(),
         instance: instance.to_owned(),
         capabilities: Vec::new(),
+        kinds: None,
         lease_ttl_ms,
     }
 }
@@ -297,6 +298,7 @@ pub async fn grant_all(operations: &Operations, route: Route) -> Vec<Grant> {
             lane: LANE.to_owned(),
             instance: "w1".to_owned(),
             capabilities: Vec::new(),
+            kinds: None,
             max: 64,
             lease_ids: None,
             ttl_ms: 60_000,

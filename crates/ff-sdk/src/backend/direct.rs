@@ -15,7 +15,7 @@ use ff_script::generated::{
     HeartbeatServer, HeartbeatServerReply, RegisterWorker, RegisterWorkerReply, RenewLeaseReply, SubmitExecutionReply,
     Task, UpdateProgress, YieldExecution,
 };
-use ff_script::{Bytes, Error, Route};
+use ff_script::{Bytes, Error, Kinds, Route};
 use uuid::Uuid;
 
 use super::keys::Places;
@@ -104,6 +104,7 @@ fn profile(who: &Identity, lanes: Vec<String>) -> Profile {
         worker_id: who.worker_id.clone(),
         instance: who.instance.clone(),
         capabilities: who.capabilities.clone(),
+        kinds: who.kinds.clone(),
         lease_ttl_ms: ttl(who),
     }
 }
@@ -180,6 +181,7 @@ impl Backend for Direct {
     async fn register(&self, who: &Identity) -> Result<Registered, SdkError> {
         let worker = RegisterWorker {
             capabilities: who.capabilities.clone(),
+            kinds: who.kinds.as_ref().map(|kinds| kinds.names().to_vec()),
             incarnation: Some(who.incarnation),
             instance: who.instance.clone(),
             lanes: who.lanes.clone(),
@@ -251,6 +253,7 @@ impl Backend for Direct {
             namespace: worker.namespace,
             lanes: worker.lanes,
             capabilities: worker.capabilities,
+            kinds: worker.kinds.map(|kinds| Kinds::of(kinds).packed()),
         };
         let grant = self.service.dispatcher.grant_reclaim(&call).await?;
         Ok(Reclaimed::from(grant).grant)

@@ -125,6 +125,7 @@ impl Backend for Http {
             namespace: Some(who.namespace.clone()),
             lanes: who.lanes.clone(),
             capabilities: Some(who.capabilities.clone()),
+            kinds: who.kinds.as_ref().map(|kinds| kinds.names().to_vec()),
             slots: Some(i64::try_from(who.slots).unwrap_or(i64::MAX)),
             incarnation: Some(who.incarnation),
             request_id: None,
@@ -184,6 +185,7 @@ impl Backend for Http {
         let wait = wait.min(WAIT_MAX);
         let body = ClaimBody {
             lanes: Some(lanes.to_vec()),
+            kinds: None,
             max: Some(max),
             wait_ms: Some(millis(wait)),
             lease_ttl_ms: Some(ttl(who)),

@@ -24,6 +24,7 @@ impl Http {
         let results: Vec<Box<RawValue>> = ends.iter().map(|end| completed(end)).collect();
         let claim = take.map(|take| ClaimBody {
             lanes: Some(take.lanes.clone()),
+            kinds: None,
             max: Some(take.max),
             wait_ms: None,
             lease_ttl_ms: Some(ttl(who)),

@@ -27,6 +27,7 @@ use ff_core::contracts::{ClaimGrant, ReclaimGrant};
 use ff_core::types::{AttemptId, AttemptIndex, ExecutionId, LaneId, LeaseEpoch, LeaseId, Namespace, TimestampMs};
 use ff_core::{EngineError, PartitionConfig};
 use ff_engine::NewExecution;
+use ff_script::Kinds;
 use uuid::Uuid;
 
 use crate::SdkError;
@@ -72,6 +73,8 @@ pub struct Identity {
     pub lanes: Vec<String>,
     /// What it can do.
     pub capabilities: Vec<String>,
+    /// The kinds it takes; `None` is all.
+    pub kinds: Option<Kinds>,
     /// How many leases it may hold.
     pub slots: usize,
     /// How long each lasts without renewal.

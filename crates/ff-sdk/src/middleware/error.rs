@@ -85,13 +85,18 @@ impl TaskError {
     pub const SUSPENDED: &'static str = "suspended";
     /// The handler passed over that a step had set its attempt aside.
     pub const SWALLOWED: &'static str = "set_aside_swallowed";
-    /// No handler takes executions of this kind.
+    /// No handler takes executions of this kind: layers see it, and the task is given back.
     pub const NO_HANDLER: &'static str = "runtime_no_handler";
 
     /// A failure with this reason and category.
     pub fn new(reason: impl Into<String>, category: impl Into<String>) -> Self {
         let class = FailureClass { category: category.into(), retryable: None, retry_after_ms: None };
         Self { reason: reason.into(), class }
+    }
+
+    /// True when the runtime has no handler for the kind.
+    pub(crate) fn is_no_handler(&self) -> bool {
+        self.class.category == Self::NO_HANDLER
     }
 
     /// The same failure, final whatever the policy.

@@ -44,8 +44,9 @@ pub(crate) type StateMap = HashMap<TypeId, Arc<dyn Any + Send + Sync>>;
 /// running tasks have until the end of the grace, then they are told to stop and handed back; then the registration is released.
 ///
 /// A handler's `Ok` completes the task. Its `Err` fails it with category `handler_error`, a panic with `handler_panic`, missing
-/// state with `extractor_missing_state`, a payload that does not decode with `extractor_payload_decode`, and a kind without handler with
-/// `runtime_no_handler`. An `Err` after the engine asked to cancel or to yield cancels the task or hands it back. A handler that
+/// state with `extractor_missing_state`, and a payload that does not decode with `extractor_payload_decode`. The runtime takes the
+/// kinds it has handlers for, unless [`crate::WorkerConfig::kinds`] names some. A task of another kind is given back for five seconds;
+/// that is counted nowhere. An `Err` after the engine asked to cancel or to yield cancels the task or hands it back. A handler that
 /// suspended with [`Ctx::suspend`], or waits for its children with [`Ctx::wait_children`], has ended its run, whatever it returns: it
 /// is called again when the execution is resumed.
 pub struct WorkerRuntime {
@@ -183,8 +184,9 @@ impl WorkerRuntime {
     ///
     /// An error means that another process has taken the instance id over, or that claiming is not possible at all.
     pub async fn run(self) -> Result<(), SdkError> {
+        let kinds = ff_script::Kinds::of(self.handlers.keys().cloned());
         let dispatch = Dispatch { handlers: Arc::new(self.handlers) };
         let service = self.layers.into_iter().fold(TaskService::new(dispatch), |inner, layer| layer(inner));
-        run::run(self.worker, Arc::new(self.state), service, self.settings, self.health).await
+        run::run(self.worker, kinds, Arc::new(self.state), service, self.settings, self.health).await
     }
 }

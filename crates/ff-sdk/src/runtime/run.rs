@@ -4,6 +4,8 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use ff_core::types::TimestampMs;
+use ff_script::Kinds;
 use futures::FutureExt;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -23,11 +25,14 @@ type Outcome = Result<Result<Option<Vec<u8>>, TaskError>, Box<dyn std::any::Any 
 
 /// How long one claim waits for work before the loop comes round.
 const CLAIM_WAIT: Duration = Duration::from_secs(10);
+/// When a task that no handler takes may be claimed again: another worker may take it until then.
+const WITHOUT_HANDLER: Duration = Duration::from_secs(5);
 /// A claim that takes this much longer than it may wait is given up and tried again.
 const CLAIM_SLACK: Duration = Duration::from_secs(15);
 
 pub(super) async fn run(
     worker: FlowFabricWorker,
+    kinds: Kinds,
     state: Arc<StateMap>,
     service: TaskService,
     settings: Settings,
@@ -36,7 +41,15 @@ pub(super) async fn run(
     worker.shared().check_direct("run")?;
     let stop = settings.shutdown.child_token();
     let _signals = settings.signals.then(|| listen_for_signals(stop.clone()));
-    worker.shared().grow(settings.concurrency).await?;
+    let who = worker.shared().serve(settings.concurrency, kinds).await?;
+    tracing::info!(
+        instance = %who.instance,
+        namespace = %who.namespace,
+        lanes = ?who.lanes,
+        kinds = ?who.kinds,
+        slots = who.slots,
+        "registered"
+    );
     let tasks = Mutex::new(JoinSet::new());
     let start = |task| {
         let mut tasks = tasks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -256,6 +269,14 @@ async fn end_by(task: ClaimedTask, cancellation: &TaskCancellation, error: Optio
             tracing::warn!(execution = %task.execution_id(), "a handler was stopped because its lease was lost");
             task.abandon();
             Ok(())
+        }
+        None if error.as_ref().is_some_and(TaskError::is_no_handler) => {
+            let (execution, kind) = (*task.execution_id(), task.core().claim.kind.clone());
+            tracing::warn!(%execution, kind, again_in = ?WITHOUT_HANDLER, "no handler takes this kind; the task is given back");
+            // By the engine's clock: the epoch of a lease is the time of its claim in microseconds.
+            let claimed_at = i64::try_from(task.core().lease.at.lease_epoch.get() / 1_000).unwrap_or(i64::MAX);
+            let later = i64::try_from(WITHOUT_HANDLER.as_millis()).unwrap_or(i64::MAX);
+            task.delay_execution(TimestampMs(claimed_at.saturating_add(later))).await
         }
         None => {
             let error = error.unwrap_or_else(|| TaskError::new("stopped without a reason", TaskError::HANDLER));

@@ -47,6 +47,8 @@ pub struct WorkerSnapshot {
     pub lanes: Vec<LaneId>,
     /// What it can do.
     pub capabilities: Vec<String>,
+    /// The kinds it takes; `None` is every kind.
+    pub kinds: Option<Vec<String>>,
     /// How many leases it may hold.
     pub slots: u32,
     /// An operator asked it to take nothing new.
@@ -67,6 +69,7 @@ impl From<ff_api::workers::Worker> for WorkerSnapshot {
             namespace: Namespace::new(worker.namespace),
             lanes: worker.lanes.into_iter().map(LaneId::new).collect(),
             capabilities: worker.capabilities,
+            kinds: worker.kinds,
             slots: u32::try_from(worker.slots).unwrap_or(u32::MAX),
             draining: worker.state == generated::WorkerState::Draining,
         }

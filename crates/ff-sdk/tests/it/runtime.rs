@@ -104,7 +104,6 @@ for_each_transport! {
             ("own_category", input, Err("rate_limited")),
             ("panics", input, Err("handler_panic")),
             ("needs_state", input, Err("extractor_missing_state")),
-            ("unknown", input, Err("runtime_no_handler")),
         ];
         for (kind, input, expected) in table {
             let id = submit_once(world, kind, input).await;
@@ -120,6 +119,33 @@ for_each_transport! {
         assert!(health.check().is_green());
         running.now().await.unwrap();
         assert!(world.admin.list_workers().await.unwrap().is_empty());
+    }
+
+    async fn a_runtime_takes_the_kinds_it_has_handlers_for(world: &World) {
+        let running = start(WorkerRuntime::new(world.worker("w-1").await).on("mail", nothing).on("call", nothing));
+        let (other, mail) = (submit_once(world, "fax", b"").await, submit_once(world, "mail", b"").await);
+        assert_eq!(world.result(&mail).await.outcome, Outcome::Success);
+        let worker = world.admin.list_workers().await.unwrap().remove(0);
+        assert_eq!(worker.kinds, Some(vec!["call".to_owned(), "mail".to_owned()]));
+        let execution = world.describe(&other).await;
+        assert!(execution.attempts.is_empty(), "it was not handed a kind it lacks: {:?}", execution.attempts);
+        running.now().await.unwrap();
+    }
+
+    async fn a_task_without_a_handler_is_given_back_and_counted_nowhere(world: &World) {
+        let mut config = world.config("w-1");
+        config.kinds = Some(vec!["fax".to_owned()]);
+        let worker = ff_sdk::FlowFabricWorker::connect(config).await.unwrap();
+        let running = start(WorkerRuntime::new(worker).on("mail", nothing));
+        let fax = submit_once(world, "fax", b"").await;
+        let given_back = async || {
+            let seen = world.describe(&fax).await;
+            seen.attempts.len() == 1 && seen.delay_until.is_some()
+        };
+        until("the task is given back", given_back).await;
+        let seen = world.describe(&fax).await;
+        assert!(seen.failure.is_none() && seen.reclaim_count == 0, "it is counted nowhere: {seen:?}");
+        running.now().await.unwrap();
     }
 
     async fn many_run_at_once_within_the_bound(world: &World) {

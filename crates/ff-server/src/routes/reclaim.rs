@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use ff_api::executions::{ReclaimBody, ReclaimExecution, Reclaimed};
+use ff_script::Kinds;
 use ff_script::generated::GrantReclaim;
 use uuid::Uuid;
 
@@ -38,6 +39,7 @@ async fn reclaim(
         namespace: found.namespace,
         lanes: found.lanes,
         capabilities: found.capabilities,
+        kinds: found.kinds.map(|kinds| Kinds::of(kinds).packed()),
     };
     let grant = app.dispatcher.grant_reclaim(&call).await.map_err(|error| Problem::from(error).about(id))?;
     // Its next claim may come to any server. A lost word costs the grant's time; then any worker may take the execution.

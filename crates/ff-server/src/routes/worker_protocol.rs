@@ -50,6 +50,7 @@ async fn register(
 ) -> JsonAnswer<Registered> {
     let registration = RegisterWorker {
         capabilities: body.capabilities.unwrap_or_default(),
+        kinds: body.kinds,
         incarnation: body.incarnation,
         lanes: body.lanes,
         namespace: body.namespace.unwrap_or_else(|| "default".to_owned()),
@@ -209,7 +210,7 @@ async fn wish_of(app: &App, instance: &str, body: ClaimBody) -> Answer<(Arc<Work
     }
     let worker = app.fleet.worker(instance, body.incarnation).await?;
     let wish = ClaimWish {
-        profile: worker.profile(body.lanes, lease_ttl_ms)?,
+        profile: worker.profile(body.lanes, body.kinds, lease_ttl_ms)?,
         max,
         wait: Duration::from_millis(wait_ms),
         request_id: body.request_id.unwrap_or_else(Uuid::now_v7),
@@ -230,7 +231,7 @@ async fn grant(State(app): State<App>, Name(instance): Name, Body(body): Body<Gr
     let grants = if worker.is_draining() {
         Vec::new()
     } else {
-        let profile = worker.profile(body.lanes, LEASE_TTL_MS)?;
+        let profile = worker.profile(body.lanes, body.kinds, LEASE_TTL_MS)?;
         app.dispatcher.grant(&profile, max, ttl_ms).await?
     };
     Ok(Json(Granted { grants: grants.into_iter().map(ClaimGrant::from).collect() }))
@@ -238,7 +239,7 @@ async fn grant(State(app): State<App>, Name(instance): Name, Body(body): Body<Gr
 
 async fn consume(State(app): State<App>, Name(instance): Name, Body(body): Body<ConsumeBody>) -> JsonAnswer<Consumed> {
     let worker = app.fleet.worker(&instance, body.incarnation).await?;
-    let profile = worker.profile(None, body.lease_ttl_ms.unwrap_or(LEASE_TTL_MS))?;
+    let profile = worker.profile(None, None, body.lease_ttl_ms.unwrap_or(LEASE_TTL_MS))?;
     let request_id = body.request_id.unwrap_or_else(Uuid::now_v7);
     let mut task = app.fleet.take_up(&worker, &profile, body.execution_id, body.grant_id, request_id).await?;
     app.operations.complete_resume(&mut task).await?;

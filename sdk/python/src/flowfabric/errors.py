@@ -183,8 +183,6 @@ class TaskError(FlowFabricError):
     PAYLOAD_DECODE = "extractor_payload_decode"
     #: The handler returned a result although a step had set its attempt aside.
     SWALLOWED = "set_aside_swallowed"
-    #: The worker has no handler for the kind.
-    NO_HANDLER = "runtime_no_handler"
 
     def __init__(
         self,

@@ -46,6 +46,8 @@ _AT_ONCE_S = 0.2
 _RENEW_MAX = 1000
 #: The longest reason that the engine accepts, in bytes.
 _REASON_MAX = 4096
+#: The pause before a task without a handler can be claimed again.
+_WITHOUT_HANDLER_S = 5
 #: The pauses of a worker while its server does not respond.
 _RETRY = Retry(initial_s=0.1, max_s=2.0)
 
@@ -161,6 +163,7 @@ class Runtime:
                 "namespace": settings.namespace,
                 "lanes": list(settings.lanes),
                 "capabilities": list(settings.capabilities),
+                "kinds": sorted(self._handlers),
                 "slots": settings.slots,
             }
             answer = (await self._say("register", said)).json()
@@ -411,7 +414,7 @@ class Runtime:
                 raise TaskError(f"the task cannot be read: {task.unreadable}", TaskError.PAYLOAD_DECODE, retryable=False)
             handler = self._handlers.get(task.kind)
             if handler is None:
-                raise TaskError(f"no handler takes {task.kind!r}", TaskError.NO_HANDLER)
+                return await self._give_back(calls)
             result = await self._run_steps(handler, calls)
             completion = _Completion.of(task, result, slot)
         except SetAside:
@@ -448,6 +451,17 @@ class Runtime:
                 log.error("%s: %s", task.execution_id, reason)
                 raise TaskError(reason, TaskError.SWALLOWED, retryable=False)
             return result
+
+    async def _give_back(self, calls: AsyncTaskCalls) -> None:
+        """Leaves a task that no handler takes to other workers for a while; that is counted nowhere."""
+        task = calls.task
+        log.warning(
+            "%s: no handler takes %r; it is given back for %d s", task.execution_id, task.kind, _WITHOUT_HANDLER_S
+        )
+        try:
+            await calls.call("delay", {"delay_ms": _WITHOUT_HANDLER_S * 1000})
+        except RequestError as refused:
+            log.warning("%s could not be given back; its lease runs out: %s", task.execution_id, refused)
 
     async def _run_async(self, handler: Handler, calls: AsyncTaskCalls) -> Any:
         context = AsyncContext(calls, self.settings.instance)

@@ -1106,6 +1106,8 @@ class ClaimBody(TypedDict):
 
     incarnation: NotRequired[Optional[str]]
     """The process that asks."""
+    kinds: NotRequired[Optional[Sequence[str]]]
+    """The kinds to claim, among those the worker registered for; the default is all of them."""
     lanes: NotRequired[Optional[Sequence[str]]]
     """The lanes to claim from; the default is every lane the worker registered for."""
     lease_ttl_ms: NotRequired[Optional[int]]
@@ -2509,6 +2511,8 @@ class GrantBody(TypedDict):
     """How long each grant holds; the default is 5 s."""
     incarnation: NotRequired[Optional[str]]
     """The process that asks."""
+    kinds: NotRequired[Optional[Sequence[str]]]
+    """The kinds to reserve, among those the worker registered for; the default is all of them."""
     lanes: NotRequired[Optional[Sequence[str]]]
     """The lanes to reserve from; the default is every lane the worker registered for."""
     max: NotRequired[Optional[int]]
@@ -2737,6 +2741,8 @@ class LaneReasonPart(TypedDict):
     """The budget."""
     key: NotRequired[str]
     """The key."""
+    kind: NotRequired[str]
+    """The kind."""
     nearest: NotRequired[Optional[NearestWorker]]
     """The live worker that lacks the fewest."""
     quota_id: NotRequired[str]
@@ -2835,6 +2841,13 @@ class LaneReasonOfRequires(TypedDict):
     """The capabilities."""
 
 
+class LaneReasonOfKind(TypedDict):
+    """A worker that takes this kind."""
+
+    kind: str
+    """The kind."""
+
+
 class LaneReasonOfQuotaId(TypedDict):
     """A key of a quota."""
 
@@ -2852,7 +2865,7 @@ class LaneReasonOfBudgetId(TypedDict):
 
 
 #: What work of a lane waits for.
-LaneReasonOf = Union[LaneReasonOfRequires, LaneReasonOfQuotaId, LaneReasonOfBudgetId]
+LaneReasonOf = Union[LaneReasonOfRequires, LaneReasonOfKind, LaneReasonOfQuotaId, LaneReasonOfBudgetId]
 
 
 class LaneStats(TypedDict):
@@ -3104,6 +3117,8 @@ class RegisterBody(TypedDict):
     """What it can do."""
     incarnation: NotRequired[Optional[str]]
     """Random per process: tells two processes with one instance apart."""
+    kinds: NotRequired[Optional[Sequence[str]]]
+    """The kinds it takes; the default is every kind."""
     lanes: Sequence[str]
     """The lanes it serves."""
     namespace: NotRequired[Optional[str]]
@@ -4269,6 +4284,8 @@ class Worker(TypedDict):
     """When its registration ends, unless it says something."""
     instance: str
     """The process."""
+    kinds: NotRequired[Optional[List[str]]]
+    """The kinds it takes; absent when it takes every kind."""
     lanes: List[str]
     """The lanes it serves."""
     namespace: str

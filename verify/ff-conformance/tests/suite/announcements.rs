@@ -79,7 +79,7 @@ for_each_host! {
         let now = store.now();
         for _ in 0..2 {
             store.submit_kind("mail").await;
-            assert_eq!(ear.said().await, [ready("any", now)]);
+            assert_eq!(ear.said().await, [ready("any:mail", now)]);
         }
         // One is taken and one is left. The claiming worker comes back for it, so the next submit announces nothing.
         store.claim_one("w1").await;
@@ -87,8 +87,8 @@ for_each_host! {
         store.submit_kind("mail").await;
         assert_eq!(ear.said().await, []);
         store.submit(Submission { priority: Some(1), ..store.submission("mail") }).await;
-        assert_eq!(ear.said().await, [ready("any", now - ff_conformance::work::STRICT)], "a better head is always announced");
-        // After a claim that finds no more work, the next submit announces again.
+        assert_eq!(ear.said().await, [ready("any:mail", now - ff_conformance::work::STRICT)], "a better head is always said");
+        // A claim that finds nothing more makes the next submit speak again.
         store.claim("w1", 9).await;
         ear.said().await;
         store.submit_kind("mail").await;
@@ -96,7 +96,7 @@ for_each_host! {
             let said = ear.next(Duration::from_secs(10)).await.expect("a message");
             if said.contains(&Wake::Events) { break said }
         };
-        assert!(said.contains(&ready("any", now)), "{said:?}");
+        assert!(said.contains(&ready("any:mail", now)), "{said:?}");
     }
 
     async fn an_earlier_timer_is_announced_and_a_later_one_is_not(store) {
@@ -193,7 +193,7 @@ for_each_host! {
         let score = store.describe(task.execution_id).await.score;
         let mut ear = Ear::on(&store, HOME).await;
         store.wake(task.execution_id, &door, "go").await;
-        assert_eq!(ear.said().await, [ready("any", score)]);
+        assert_eq!(ear.said().await, [ready("any:mail", score)]);
     }
 
     async fn the_timeout_of_a_wait_is_announced_when_it_is_the_next(store) {
@@ -215,11 +215,11 @@ for_each_host! {
         let mut ear = Ear::on(&store, HOME).await;
         store.advance(LEASE_MS);
         store.fire_all().await;
-        assert!(ear.said().await.contains(&ready("any", score)), "after a lost lease");
+        assert!(ear.said().await.contains(&ready("any:mail", score)), "after a lost lease");
         store.ask(&HoldExecution::new("ann".into(), id)).await.unwrap();
         assert_eq!(ear.said().await, []);
         store.ask(&ReleaseExecution::new("ann".into(), id)).await.unwrap();
-        assert_eq!(ear.said().await, [ready("any", score)], "after a hold");
+        assert_eq!(ear.said().await, [ready("any:mail", score)], "after a hold");
     }
 
     async fn a_lane_that_goes_on_announces_each_queue_with_work(store) {
@@ -230,7 +230,7 @@ for_each_host! {
         store.install_lane(NAMESPACE, LANE, plain_lane()).await;
         let heard = ear.next(Duration::from_secs(10)).await.unwrap();
         let queues: Vec<_> = heard.iter().filter_map(|wake| match wake { Wake::Ready { queue, .. } => Some(queue.as_str()), _ => None }).collect();
-        assert_eq!((queues.len(), queues[0]), (2, "any"), "{heard:?}");
+        assert_eq!((queues.len(), queues[1]), (2, "any:mail"), "{heard:?}");
     }
 
     async fn the_fleet_announces_workers_and_what_is_owed(store) {

@@ -122,7 +122,7 @@ for_each_host! {
     async fn the_order_of_requirements_does_not_matter(store) {
         store.install_default_lane().await;
         store.submit(requiring(&store, "a", &["x", "y"])).await;
-        store.submit(requiring(&store, "b", &["y", "x", "y"])).await;
+        store.submit(requiring(&store, "a", &["y", "x", "y"])).await;
         let PartitionStatsReply::Stats { lanes, .. } = store.ask(&PartitionStats::default()).await.unwrap();
         assert_eq!(lanes[0].queues.iter().map(|queue| (queue.requires.clone(), queue.eligible)).collect::<Vec<_>>(), [(vec!["x".to_owned(), "y".to_owned()], 2)]);
         assert_eq!(store.claim_as("w1", &["y", "x"], 10).await.len(), 2);

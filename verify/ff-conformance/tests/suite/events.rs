@@ -141,7 +141,7 @@ for_each_host! {
         store.claim_one("w1").await;
         emits(&store, id, "execution.yield_requested", &[("actor", "ann")], store.ask(&RevokeLease { grace: Some(true), ..RevokeLease::new("ann".into(), id) })).await.unwrap();
         emits(&store, id, "execution.reclaimed", &[("actor", "ann"), ("cause", "revoked"), ("worker_instance", "w1")], store.ask(&RevokeLease::new("ann".into(), id))).await.unwrap();
-        let hand = GrantReclaim { execution_id: id, grant_id: store.uuid(0), instance: "w2".into(), ttl_ms: 1_000, actor: "ann".into(), namespace: "default".into(), lanes: vec!["default".into()], capabilities: vec![] };
+        let hand = GrantReclaim { execution_id: id, grant_id: store.uuid(0), instance: "w2".into(), ttl_ms: 1_000, actor: "ann".into(), namespace: "default".into(), lanes: vec!["default".into()], kinds: None, capabilities: vec![] };
         emits(&store, id, "execution.granted", &[("actor", "ann"), ("worker_instance", "w2")], store.ask(&hand)).await.unwrap();
         store.advance(1_000);
         emits(&store, id, "execution.ready", &[("cause", "grant_expired")], store.fire_all()).await;
@@ -162,7 +162,7 @@ for_each_host! {
     async fn each_step_of_admission_appends_one_event(store) {
         store.install_default_lane().await;
         let id = store.submit(Submission { quotas: Some(vec![QuotaRef::new(store.uuid(0), "k".into())]), ..tagged(&store) }).await;
-        let issue = |store: &Store| IssueGrants { namespace: NAMESPACE.into(), lane: LANE.into(), instance: "w1".into(), capabilities: vec![], max: 1, lease_ids: None, ttl_ms: 1_000, grant_ids: vec![store.uuid(0)] };
+        let issue = |store: &Store| IssueGrants { namespace: NAMESPACE.into(), lane: LANE.into(), instance: "w1".into(), kinds: None, capabilities: vec![], max: 1, lease_ids: None, ttl_ms: 1_000, grant_ids: vec![store.uuid(0)] };
         let call = issue(&store);
         emits(&store, id, "execution.granted", &[("worker_instance", "w1")], store.ask(&call)).await.unwrap();
         silent(&store, store.ask(&call)).await.unwrap();
@@ -179,7 +179,7 @@ for_each_host! {
         let ids = store.lease_ids();
         let consume = ConsumeGrant {
                 keep: None,
-            execution_id: id, grant_id, instance: "w1".into(), worker_id: "k".into(), capabilities: vec![], lease_ttl_ms: LEASE_MS, attempt_id: ids.attempt_id, lease_id: ids.lease_id,
+            execution_id: id, grant_id, instance: "w1".into(), worker_id: "k".into(), kinds: None, capabilities: vec![], lease_ttl_ms: LEASE_MS, attempt_id: ids.attempt_id, lease_id: ids.lease_id,
         };
         emits(&store, id, "execution.started", &[("attempt_type", "initial"), ("continues", "false")], store.ask(&consume)).await.unwrap();
         silent(&store, store.ask(&consume)).await.unwrap();

@@ -15,7 +15,7 @@ const TAG: &str = "{p:0}";
 type Damage<'a> = (&'a str, Vec<&'a str>, i64, Option<Vec<&'a str>>);
 
 fn queue() -> String {
-    format!("ff:idx:{TAG}:lane:{NAMESPACE}/{LANE}:queue:any")
+    format!("ff:idx:{TAG}:lane:{NAMESPACE}/{LANE}:queue:any:mail")
 }
 
 async fn repair(store: &Store) -> Vec<i64> {
@@ -36,10 +36,10 @@ for_each_host! {
     async fn a_damaged_index_is_found_and_repaired(store) {
         let Some(server) = store.server() else { return };
         store.install_default_lane().await;
-        let task = store.start("active", "w1").await;
+        let task = store.start("mail", "w1").await;
         let (active, lease) = (task.execution_id.to_string(), task.lease_id.to_string());
-        let waiting = store.submit(Submission { deadline_ms: Some(60_000), tags: Some([("a".to_owned(), "b".to_owned())].into()), ..store.submission("waiting") }).await.to_string();
-        let ended = store.submit_kind("ended").await;
+        let waiting = store.submit(Submission { deadline_ms: Some(60_000), tags: Some([("a".to_owned(), "b".to_owned())].into()), ..store.submission("mail") }).await.to_string();
+        let ended = store.submit_kind("mail").await;
         store.ask(&CancelExecution::new("ann".into(), ended)).await.unwrap();
         store.assert_sound().await;
         let sound = store.dump_without_streams().await;

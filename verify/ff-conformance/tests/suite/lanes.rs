@@ -30,7 +30,7 @@ for_each_host! {
             }
             let claim = store.claim_call("w1", 1);
             let claimed = store.ask(&claim).await.unwrap();
-            let grants = IssueGrants { namespace: NAMESPACE.into(), lane: LANE.into(), instance: "w1".into(), capabilities: vec![], max: 1, lease_ids: None, ttl_ms: 100, grant_ids: vec![store.uuid(0)] };
+            let grants = IssueGrants { namespace: NAMESPACE.into(), lane: LANE.into(), instance: "w1".into(), kinds: None, capabilities: vec![], max: 1, lease_ids: None, ttl_ms: 100, grant_ids: vec![store.uuid(0)] };
             let granted = store.ask(&grants).await.unwrap();
             if starts {
                 assert!(matches!(&claimed, ClaimExecutionsReply::Claimed { tasks, .. } if tasks[0].execution_id == waiting), "{state:?}: {claimed:?}");

@@ -246,7 +246,7 @@ for_each_host! {
         store.install_default_lane().await;
         let task = store.start("mail", "w1").await;
         let id = task.execution_id;
-        let hand = GrantReclaim { execution_id: id, grant_id: store.uuid(0), instance: "w7".into(), ttl_ms: 5_000, actor: "ann".into(), namespace: "default".into(), lanes: vec!["default".into()], capabilities: vec![] };
+        let hand = GrantReclaim { execution_id: id, grant_id: store.uuid(0), instance: "w7".into(), ttl_ms: 5_000, actor: "ann".into(), namespace: "default".into(), lanes: vec!["default".into()], kinds: None, capabilities: vec![] };
         assert_eq!(refusal(store.ask(&hand).await), ErrorCode::ExecutionNotRunnable, "it still runs");
         store.ask(&RevokeLease::new("ann".into(), id)).await.unwrap();
         for elsewhere in [GrantReclaim { namespace: "other".into(), ..hand.clone() }, GrantReclaim { lanes: vec!["mail".into()], ..hand.clone() }] {
@@ -261,7 +261,7 @@ for_each_host! {
         let ids = store.lease_ids();
         let consume = |worker: &str| ConsumeGrant {
                 keep: None,
-            execution_id: id, grant_id: hand.grant_id, instance: worker.into(), worker_id: "k".into(), capabilities: vec![], lease_ttl_ms: LEASE_MS, attempt_id: ids.attempt_id, lease_id: ids.lease_id,
+            execution_id: id, grant_id: hand.grant_id, instance: worker.into(), worker_id: "k".into(), kinds: None, capabilities: vec![], lease_ttl_ms: LEASE_MS, attempt_id: ids.attempt_id, lease_id: ids.lease_id,
         };
         assert_eq!(refusal(store.ask(&consume("w2")).await), ErrorCode::GrantNotFound);
         let ConsumeGrantReply::Claimed { task: again } = store.ask(&consume("w7")).await.unwrap() else { panic!("not claimed") };

@@ -58,6 +58,7 @@ async fn block_all(store: &Store, reason: AdmissionReason, detail: &[(&str, Stri
         namespace: NAMESPACE.into(),
         lane: LANE.into(),
         instance: "w1".into(),
+        kinds: None,
         capabilities: vec![],
         max: 64,
         lease_ids: None,
@@ -379,12 +380,12 @@ for_each_host! {
         let id = budget(&store, 10).await;
         let runs = submit(&store, id, &[(0, None)]).await[0];
         let call = IssueGrants {
-            namespace: NAMESPACE.into(), lane: LANE.into(), instance: "w1".into(), capabilities: vec![], max: 1, lease_ids: None, ttl_ms: 5_000, grant_ids: vec![store.uuid(0)],
+            namespace: NAMESPACE.into(), lane: LANE.into(), instance: "w1".into(), kinds: None, capabilities: vec![], max: 1, lease_ids: None, ttl_ms: 5_000, grant_ids: vec![store.uuid(0)],
         };
         let Ok(IssueGrantsReply::Granted { grants, .. }) = store.ask(&call).await else { panic!("not granted") };
         let ids = store.lease_ids();
         let consume = ConsumeGrant {
-            keep: None, execution_id: runs, grant_id: grants[0].grant_id, instance: "w1".into(), worker_id: "k".into(), capabilities: vec![],
+            keep: None, execution_id: runs, grant_id: grants[0].grant_id, instance: "w1".into(), worker_id: "k".into(), kinds: None, capabilities: vec![],
             lease_ttl_ms: 60_000, attempt_id: ids.attempt_id, lease_id: ids.lease_id,
         };
         store.ask(&consume).await.unwrap();

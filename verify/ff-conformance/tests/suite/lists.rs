@@ -49,7 +49,7 @@ for_each_host! {
         let running = Summary {
             execution_id: task.execution_id, namespace: Namespace::new(NAMESPACE), lane: LaneId::new(LANE), kind: "mail".into(), state: PublicState::Active, lifecycle_phase: LifecyclePhase::Active,
             blocking_reason: None, outcome: None, priority: 4, created_at: TimestampMs(created), updated_at: TimestampMs(created), ended_at: None, attempt_index: Some(0), worker_instance: Some("w1".into()),
-            flow_id: None, parent_id: None, key: None,
+            flow_id: None, parent_id: None, key: None, failure: None,
         };
         assert_eq!(list().await, running);
         store.advance(9);
@@ -226,7 +226,7 @@ for_each_host! {
         assert_eq!((lane.eligible, lane.granted, lane.active, lane.delayed, lane.terminal, lane.blocked_operator, lane.suspended), (2, 0, 1, 1, 1, 1, 0));
         assert_eq!((lane.head_score, lane.oldest_eligible_at), (Some(created), Some(created)));
         assert_eq!(lane.queues.iter().map(|queue| (queue.requires.join(","), queue.eligible, queue.admission, queue.uncovered)).collect::<Vec<_>>(),
-            [(String::new(), 1, false, false), ("gpu".to_owned(), 1, false, false)]);
+            [("gpu".to_owned(), 1, false, false), (String::new(), 1, false, false)]);
         store.complete(&task).await;
         assert_eq!(counts().await.0.active, 0);
         let none = PartitionStats { namespace: Some("acme".into()), lane: None, offset: None };

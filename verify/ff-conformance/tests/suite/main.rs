@@ -15,6 +15,7 @@ mod fence;
 mod flows;
 mod fsck;
 mod grants;
+mod kinds;
 mod lanes;
 mod leases;
 mod lines;

@@ -21,6 +21,7 @@ async fn grant_next(store: &Store, capabilities: &[&str]) -> Grant {
         namespace: NAMESPACE.into(),
         lane: LANE.into(),
         instance: "w9".into(),
+        kinds: None,
         capabilities: capabilities.iter().map(|&t| t.to_owned()).collect(),
         max: 1,
         lease_ids: None,
@@ -66,7 +67,7 @@ async fn runnable(store: &Store, sub_state: &str) -> ExecutionId {
         "blocked by route" => {
             let id = store.submit(Submission { requires: Some(vec!["gpu".into()]), ..plain }).await;
             for _ in 0..2 {
-                store.ask(&ReviewRoutes::new(vec![], LANE.into(), 64, NAMESPACE.into())).await.unwrap();
+                store.ask(&ReviewRoutes::new(LANE.into(), 64, NAMESPACE.into(), vec![])).await.unwrap();
                 store.advance(1_000);
             }
             assert_eq!(store.describe(id).await.blocking_reason, Some(BlockingReason::WaitingForCapableWorker));

@@ -10,8 +10,8 @@ fn requiring(store: &Store, tokens: &[&str]) -> Submission {
 }
 
 fn call(sets: &[&[&str]], cursor: Option<i64>, limit: i64) -> ReviewRoutes {
-    let sets = sets.iter().map(|set| set.iter().map(|&token| token.to_owned()).collect()).collect();
-    ReviewRoutes { cursor, ..ReviewRoutes::new(sets, LANE.into(), limit, NAMESPACE.into()) }
+    let class = |set: &&[&str]| WorkerClass::new(set.iter().map(|&token| token.to_owned()).collect());
+    ReviewRoutes { cursor, ..ReviewRoutes::new(LANE.into(), limit, NAMESPACE.into(), sets.iter().map(class).collect()) }
 }
 
 /// Returns the numbers of blocked and of unblocked executions.
@@ -160,7 +160,7 @@ for_each_host! {
 
     async fn an_explanation_says_what_a_waiting_execution_lacks(store) {
         store.install_default_lane().await;
-        store.submit(Submission { priority: Some(1), ..store.submission("ahead") }).await;
+        store.submit(Submission { priority: Some(1), ..store.submission("mail") }).await;
         let waiting = store.submit_kind("mail").await;
         let uncovered = store.submit(requiring(&store, &["gpu"])).await;
         review(&store, &[]).await;
@@ -168,7 +168,7 @@ for_each_host! {
         review(&store, &[]).await;
         let explain = |execution_id| ExplainExecution { execution_id };
         let ExplainExecutionReply::Facts { ahead, queue, uncovered: no_route, lane_state, execution, .. } = store.ask(&explain(waiting)).await.unwrap();
-        assert_eq!((ahead, queue.as_str(), no_route, lane_state), (Some(1), "any", false, Some(LaneState::Active)));
+        assert_eq!((ahead, queue.as_str(), no_route, lane_state), (Some(1), "any:mail", false, Some(LaneState::Active)));
         assert_eq!(execution, store.describe(waiting).await);
         let ExplainExecutionReply::Facts { ahead, uncovered: no_route, .. } = store.ask(&explain(uncovered)).await.unwrap();
         assert_eq!((ahead, no_route), (None, true));

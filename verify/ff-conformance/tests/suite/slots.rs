@@ -40,6 +40,7 @@ async fn grants(store: &Store, worker: &str, max: i64) -> Vec<Grant> {
         namespace: NAMESPACE.into(),
         lane: LANE.into(),
         instance: worker.into(),
+        kinds: None,
         capabilities: vec![],
         max,
         lease_ids: None,
@@ -78,6 +79,7 @@ fn consume(store: &Store, grant: &Grant, worker: &str, lease_ttl_ms: i64) -> Con
         grant_id: grant.grant_id,
         instance: worker.into(),
         worker_id: "k".into(),
+        kinds: None,
         capabilities: vec![],
         lease_ttl_ms,
         attempt_id: ids.attempt_id,
@@ -443,7 +445,7 @@ for_each_host! {
         let task = start(&store, LEASE_MS).await;
         store.ask(&YieldExecution { execution_id: id, fence: task.fence() }).await.unwrap();
         pay(&store).await;
-        let call = GrantReclaim { actor: "ann".into(), execution_id: id, grant_id: store.uuid(0), instance: "w2".into(), ttl_ms: GRANT_MS, namespace: "default".into(), lanes: vec!["default".into()], capabilities: vec![] };
+        let call = GrantReclaim { actor: "ann".into(), execution_id: id, grant_id: store.uuid(0), instance: "w2".into(), ttl_ms: GRANT_MS, namespace: "default".into(), lanes: vec!["default".into()], kinds: None, capabilities: vec![] };
         let GrantReclaimReply::Granted { grant } = store.ask(&call).await.unwrap();
         assert_eq!(grant.holder_sets, Some(vec![SET.to_owned()]));
     }

@@ -32,7 +32,7 @@ for_each_host! {
         store.submit(Submission { deadline_ms: Some(500), ..short(store.submission("late")) }).await;
         store.submit(Submission { deadline_ms: Some(3_000), requires: Some(vec!["tpu".into()]), ..short(store.submission("tpu")) }).await;
         for _ in 0..2 {
-            store.ask(&ReviewRoutes::new(vec![vec!["gpu".into()]], LANE.into(), 64, NAMESPACE.into())).await.unwrap();
+            store.ask(&ReviewRoutes::new(LANE.into(), 64, NAMESPACE.into(), vec![WorkerClass::new(vec!["gpu".into()])])).await.unwrap();
             store.advance(1_000);
             store.fire_all().await;
         }
@@ -50,7 +50,7 @@ for_each_host! {
         for _ in 0..6 {
             store.advance(1_000);
             store.fire_all().await;
-            store.ask(&ReviewRoutes::new(vec![], LANE.into(), 64, NAMESPACE.into())).await.unwrap();
+            store.ask(&ReviewRoutes::new(LANE.into(), 64, NAMESPACE.into(), vec![])).await.unwrap();
         }
         let mut after = store.dump_without_streams().await;
         forget_hints(&mut after);

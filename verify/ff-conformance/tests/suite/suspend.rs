@@ -714,10 +714,10 @@ for_each_host! {
         store.install_default_lane().await;
         let id = store.submit(Submission { quotas: Some(vec![QuotaRef::new(store.uuid(0), "k".into())]), ..store.submission("mail") }).await;
         let claim = async || {
-            let issue = IssueGrants { namespace: NAMESPACE.into(), lane: LANE.into(), instance: "w1".into(), capabilities: vec![], max: 1, lease_ids: None, ttl_ms: 1_000, grant_ids: vec![store.uuid(0)] };
+            let issue = IssueGrants { namespace: NAMESPACE.into(), lane: LANE.into(), instance: "w1".into(), kinds: None, capabilities: vec![], max: 1, lease_ids: None, ttl_ms: 1_000, grant_ids: vec![store.uuid(0)] };
             let Ok(IssueGrantsReply::Granted { grants, .. }) = store.ask(&issue).await else { panic!("not granted") };
             let (ids, grant_id) = (store.lease_ids(), grants[0].grant_id);
-            let call = ConsumeGrant { keep: None, execution_id: id, grant_id, instance: "w1".into(), worker_id: "k".into(), capabilities: vec![], lease_ttl_ms: LEASE_MS, attempt_id: ids.attempt_id, lease_id: ids.lease_id };
+            let call = ConsumeGrant { keep: None, execution_id: id, grant_id, instance: "w1".into(), worker_id: "k".into(), kinds: None, capabilities: vec![], lease_ttl_ms: LEASE_MS, attempt_id: ids.attempt_id, lease_id: ids.lease_id };
             let Ok(ConsumeGrantReply::Claimed { task }) = store.ask(&call).await else { panic!("not claimed") };
             assert_eq!(store.ask(&call).await, Ok(ConsumeGrantReply::Replayed { task: task.clone() }));
             task

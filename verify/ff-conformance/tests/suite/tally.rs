@@ -142,7 +142,7 @@ for_each_host! {
         let id = store.submit(Submission { quotas, ..store.submission("mail") }).await;
         store.advance(10);
         store.ask(&ChangeExecution { priority: Some(3), ..ChangeExecution::new("ann".into(), id) }).await.unwrap();
-        let issue = |grant_id| IssueGrants { namespace: NAMESPACE.into(), lane: LANE.into(), instance: "w1".into(), capabilities: vec![], max: 1, lease_ids: None, ttl_ms: 1_000, grant_ids: vec![grant_id] };
+        let issue = |grant_id| IssueGrants { namespace: NAMESPACE.into(), lane: LANE.into(), instance: "w1".into(), kinds: None, capabilities: vec![], max: 1, lease_ids: None, ttl_ms: 1_000, grant_ids: vec![grant_id] };
         store.ask(&issue(store.uuid(0))).await.unwrap();
         store.advance(1_000);
         store.fire_all().await;
@@ -151,7 +151,7 @@ for_each_host! {
         let grant_id = grants[0].grant_id;
         let ff_conformance::work::LeaseIds { attempt_id, lease_id } = store.lease_ids();
         let consume = ConsumeGrant {
-            keep: None, execution_id: id, grant_id, instance: "w1".into(), worker_id: "k".into(), capabilities: vec![], lease_ttl_ms: LEASE_MS, attempt_id, lease_id,
+            keep: None, execution_id: id, grant_id, instance: "w1".into(), worker_id: "k".into(), kinds: None, capabilities: vec![], lease_ttl_ms: LEASE_MS, attempt_id, lease_id,
         };
         store.ask(&consume).await.unwrap();
         let events = store.events(HOME).await;

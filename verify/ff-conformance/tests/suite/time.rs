@@ -123,7 +123,7 @@ for_each_host! {
         store.install_default_lane().await;
         let id = store.submit_kind("mail").await;
         let grant_id = store.uuid(0);
-        let call = IssueGrants { namespace: "default".into(), lane: "default".into(), instance: "w1".into(), capabilities: vec![], max: 1, lease_ids: None, ttl_ms: 500, grant_ids: vec![grant_id] };
+        let call = IssueGrants { namespace: "default".into(), lane: "default".into(), instance: "w1".into(), kinds: None, capabilities: vec![], max: 1, lease_ids: None, ttl_ms: 500, grant_ids: vec![grant_id] };
         store.ask(&call).await.unwrap();
         assert!(store.claim("w2", 1).await.is_empty(), "a granted execution is reserved for its worker");
         nothing_before(&store, store.now() + 500).await;

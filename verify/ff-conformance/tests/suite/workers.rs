@@ -52,6 +52,7 @@ for_each_host! {
         fleet(&store, &RegisterWorker { incarnation: Some(incarnation), ..register("w1") }).await.unwrap();
         let GetWorkerReply::Worker { item } = fleet(&store, &GetWorker { instance: "w1".into() }).await.unwrap();
         let expected = Worker {
+            kinds: None,
             instance: "w1".into(), worker_id: "mailer".into(), namespace: "acme".into(), lanes: vec!["default".into(), "mail".into()],
             capabilities: vec!["gpu".into(), "eu".into()], slots: 8, state: WorkerState::Live, incarnation: Some(incarnation), owner: None, registered_at: store.now(),
             expires_at: store.now() + TTL_MS,

@@ -32,6 +32,7 @@ async fn small_store(directory: &Path) -> Result<()> {
         lane: "one".to_owned(),
         worker_id: "crash".to_owned(),
         instance: "w".to_owned(),
+        kinds: None,
         capabilities: Vec::new(),
         lease_ttl_ms: 3_600 * LEASE_MS,
     };

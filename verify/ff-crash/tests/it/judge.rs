@@ -20,6 +20,7 @@ async fn truth(operations: &Operations) -> Result<(ExecutionId, Vec<Entry>)> {
         lane: "one".to_owned(),
         worker_id: "crash".to_owned(),
         instance: "w".to_owned(),
+        kinds: None,
         capabilities: Vec::new(),
         lease_ttl_ms: 60_000,
     };

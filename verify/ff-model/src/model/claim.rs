@@ -6,7 +6,7 @@ use ff_core::types::{AttemptId, ExecutionId, LeaseId};
 use ff_script::generated::{ClaimExecutions, ClaimExecutionsReply, Fence, Task};
 
 use super::execution::{Execution, Paused, Running, Stage};
-use super::lane::covers;
+use super::lane::{Queue, Taker};
 use super::{Answer, Model, invalid};
 
 /// Number of candidates compared by preferred capabilities.
@@ -55,11 +55,12 @@ impl Model {
         if lane.definition.max_active.is_some() {
             return Ok(nothing(Some(true)));
         }
-        let mut rest = self.eligible(&path, &self.queues_for(&path, &call.capabilities, false));
-        let (mut tasks, mut looks) = (Vec::new(), 0);
-        while (tasks.len() as i64) < max && looks < LOOKS_MAX && !rest.is_empty() {
+        let mut rest =
+            self.eligible(&path, &self.queues_for(&path, &Taker::of(&call.capabilities, call.kinds.as_ref()), false));
+        let (mut tasks, mut looked) = (Vec::new(), Vec::new());
+        while (tasks.len() as i64) < max && looked.len() < LOOKS_MAX && !rest.is_empty() {
             let id = self.take_best(&mut rest, &call.capabilities);
-            looks += 1;
+            looked.push(id);
             if !self.executions[&id].may_start(self.now) {
                 continue;
             }
@@ -74,7 +75,9 @@ impl Model {
             tasks.push(self.start(id, holder));
         }
         let next_score = rest.iter().map(|id| self.executions[id].score).min();
-        let idle = next_score.is_none() && self.queues(&path).is_empty();
+        let passed: BTreeSet<ExecutionId> = looked.into_iter().collect();
+        let waits = |e: &&Execution| e.is_eligible() && e.path() == path && !passed.contains(&e.id);
+        let idle = next_score.is_none() && !self.executions.values().any(|e| waits(&e));
         let lane = self.lanes.get_mut(&path).expect("looked up above");
         if idle && lane.is_fair() {
             lane.idle();
@@ -88,13 +91,10 @@ impl Model {
         self.executions.iter().find(|(_, e)| holds(e)).map(|(id, _)| *id)
     }
 
-    /// The queues that a worker can take from: those without requirements, and those its capabilities cover.
-    pub(super) fn queues_for(&self, path: &str, capabilities: &[String], admission: bool) -> BTreeSet<String> {
-        let covered = self
-            .queues(path)
-            .into_iter()
-            .filter(|(_, (requires, admits))| (admission || !admits) && covers(capabilities, requires));
-        covered.map(|(name, _)| name).chain(["any".to_owned()]).collect()
+    /// The queues a worker looks at: those of the kinds it takes whose requirements it covers.
+    pub(super) fn queues_for(&self, path: &str, worker: &Taker<'_>, admission: bool) -> BTreeSet<String> {
+        let seen = |(_, queue): &(String, Queue)| (admission || !queue.admission) && worker.takes(queue);
+        self.queues(path).into_iter().filter(seen).map(|(name, _)| name).collect()
     }
 
     /// Removes the next candidate from the list: the most preferred of the first sixteen, but never across priorities.

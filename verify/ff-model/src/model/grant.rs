@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::claim::{Holder, LOOKS_MAX};
 use super::execution::{Block, Execution, Granted};
+use super::lane::Taker;
 use super::{Answer, Lane, Model, Refusal, invalid, queue_of, refused};
 
 impl Model {
@@ -25,7 +26,7 @@ impl Model {
         if !lane.starts() {
             return Ok(IssueGrantsReply::Paused { state: lane.definition.state });
         }
-        let queues = self.queues_for(&path, &call.capabilities, true);
+        let queues = self.queues_for(&path, &Taker::of(&call.capabilities, call.kinds.as_ref()), true);
         let mut open: Vec<&Execution> = self
             .executions
             .values()
@@ -37,8 +38,7 @@ impl Model {
             })
             .collect();
         if !open.is_empty() {
-            // Returned queue by queue, the common one first, and within each the newest execution first.
-            open.sort_by_key(|e| (queue_of(e) != "any", queue_of(e), std::cmp::Reverse((e.said.created_at, e.id))));
+            open.sort_by_key(|e| (e.score, e.id.to_string()));
             return Ok(IssueGrantsReply::Granted { grants: open.into_iter().map(typed).collect(), next_score: None });
         }
         let mut rest = self.eligible(&path, &queues);
@@ -99,7 +99,7 @@ impl Model {
         if self.held_by(&call.instance, call.lease_id).is_some() {
             return Err(invalid("lease_id", "is that of another lease"));
         }
-        incapable(execution, &call.capabilities)?;
+        incapable(execution, &Taker::of(&call.capabilities, call.kinds.as_ref()))?;
         if let Some(needed) = self.lane_of(execution).and_then(|lane| slots_of(execution, lane))
             && !self.open_grant(id, call.grant_id)?.holder_sets.iter().flatten().any(|set| *set == needed)
         {
@@ -169,7 +169,7 @@ impl Model {
                 &[("field", Some("instance".to_owned())), ("problem", Some(problem))],
             ));
         }
-        incapable(execution, &call.capabilities)?;
+        incapable(execution, &Taker::of(&call.capabilities, call.kinds.as_ref()))?;
         let now = self.now;
         self.edit(call.execution_id, |execution| execution.note("grant_reclaim", &call.actor, None, now));
         Ok(GrantReclaimReply::Granted {
@@ -178,10 +178,13 @@ impl Model {
     }
 }
 
-/// Refuses a worker that lacks a capability.
-fn incapable(execution: &Execution, capabilities: &[String]) -> Answer<()> {
+/// Refuses a worker that lacks something.
+fn incapable(execution: &Execution, worker: &Taker<'_>) -> Answer<()> {
+    if !worker.takes_kind(&execution.said.kind) {
+        return Err(refused("not_capable", &[("kind", Some(execution.said.kind.clone()))]));
+    }
     let missing: Vec<String> =
-        execution.said.requires.iter().filter(|token| !capabilities.contains(token)).cloned().collect();
+        execution.said.requires.iter().filter(|token| !worker.capabilities.contains(token)).cloned().collect();
     if missing.is_empty() { Ok(()) } else { Err(refused("not_capable", &[("missing", Some(missing.join(",")))])) }
 }
 

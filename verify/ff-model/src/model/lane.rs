@@ -1,9 +1,9 @@
-//! A lane in one partition: its definition, the shares of its fairness keys, and the requirement sets that no worker
-//! covers.
+//! A lane as one partition knows it: its definition, who has a fair share of it, and which queues nobody covers.
 
 use std::collections::BTreeMap;
 
 use ff_script::generated::{Fairness, LaneDefinition, LaneState};
+use ff_script::{Bytes, Kinds};
 use sha1::{Digest, Sha1};
 
 /// Virtual milliseconds for one execution of weight 1.
@@ -17,14 +17,23 @@ pub struct Lane {
     pub virtual_time: Option<i64>,
     /// The virtual start of the next execution of each fairness key.
     pub next_start: BTreeMap<String, i64>,
-    /// Requirement sets that no worker covers, by queue name.
+    /// Queues nobody covers, by name.
     pub uncovered: BTreeMap<String, Uncovered>,
+}
+
+/// What the work of a queue has in common.
+#[derive(Clone, Debug)]
+pub struct Queue {
+    pub kind: String,
+    pub requires: Vec<String>,
+    pub admission: bool,
 }
 
 #[derive(Clone, Debug)]
 pub struct Uncovered {
-    pub requires: Vec<String>,
-    pub admission: bool,
+    pub queue: Queue,
+    /// Nobody takes the kind at all.
+    pub kind_missing: bool,
     pub since: i64,
     /// The grace period is over: work of this queue is blocked.
     pub confirmed: bool,
@@ -110,10 +119,34 @@ pub fn digest(text: &str) -> String {
     hex::encode(Sha1::digest(text))[..20].to_owned()
 }
 
-/// The queue of a requirement set.
-pub fn queue_name(requires: &[String], admission: bool) -> String {
-    let name = if requires.is_empty() { "any".to_owned() } else { digest(&requires.join(",")) };
-    if admission { format!("admit.{name}") } else { name }
+/// The queue of a kind and a requirement set.
+pub fn queue_name(kind: &str, requires: &[String], admission: bool) -> String {
+    let class = if requires.is_empty() { "any".to_owned() } else { digest(&requires.join(",")) };
+    let class = if admission { format!("admit.{class}") } else { class };
+    format!("{class}:{kind}")
+}
+
+/// What a worker takes.
+pub struct Taker<'a> {
+    pub capabilities: &'a [String],
+    /// `None` is every kind.
+    pub kinds: Option<Vec<String>>,
+}
+
+impl<'a> Taker<'a> {
+    /// One whose claims carry a packed list of kinds.
+    pub fn of(capabilities: &'a [String], kinds: Option<&Bytes>) -> Self {
+        let kinds = kinds.map(|packed| Kinds::unpacked(packed).expect("the tests pack them").names().to_vec());
+        Self { capabilities, kinds }
+    }
+
+    pub fn takes_kind(&self, kind: &str) -> bool {
+        self.kinds.as_ref().is_none_or(|kinds| kinds.iter().any(|known| known == kind))
+    }
+
+    pub fn takes(&self, queue: &Queue) -> bool {
+        self.takes_kind(&queue.kind) && covers(self.capabilities, &queue.requires)
+    }
 }
 
 /// True if the capabilities include every requirement.

@@ -3,7 +3,7 @@
 use ff_core::types::ExecutionId;
 use ff_script::generated::{BlockingReason, ReviewRoutes, ReviewRoutesReply};
 
-use super::lane::{Uncovered, covers};
+use super::lane::{Queue, Taker, Uncovered};
 use super::{Answer, Model, route_block};
 
 /// How long a requirement set must be uncovered before its work is blocked.
@@ -12,37 +12,45 @@ const GRACE_MS: i64 = 1_000;
 impl Model {
     pub fn review_routes(&mut self, call: &ReviewRoutes) -> Answer<ReviewRoutesReply> {
         let path = format!("{}/{}", call.namespace, call.lane);
-        let covered = |requires: &[String]| call.capability_sets.iter().any(|set| covers(set, requires));
+        let classes: Vec<Taker<'_>> = call
+            .workers
+            .iter()
+            .map(|class| Taker { capabilities: &class.capabilities, kinds: class.kinds.clone() })
+            .collect();
+        let covered = |queue: &Queue| classes.iter().any(|class| class.takes(queue));
         let (mut blocked, mut more, mut again_at) = (0, false, None::<i64>);
-        for (queue, (requires, admission)) in self.queues(&path) {
-            if requires.is_empty() {
+        for (name, queue) in self.queues(&path) {
+            let Some(lane) = self.lanes.get_mut(&path) else { break };
+            if covered(&queue) {
+                lane.uncovered.remove(&name);
                 continue;
             }
-            let Some(lane) = self.lanes.get_mut(&path) else { break };
-            if covered(&requires) {
-                lane.uncovered.remove(&queue);
+            // While a lane has no worker, what requires nothing waits where it is.
+            if classes.is_empty() && queue.requires.is_empty() {
                 continue;
             }
             let now = self.now;
-            let fresh = Uncovered { requires: requires.clone(), admission, since: now, confirmed: false };
-            let known = lane.uncovered.entry(queue.clone()).or_insert(fresh);
+            let kind_missing = !classes.is_empty() && !classes.iter().any(|class| class.takes_kind(&queue.kind));
+            let fresh = Uncovered { queue: queue.clone(), kind_missing, since: now, confirmed: false };
+            let known = lane.uncovered.entry(name.clone()).or_insert(fresh);
             known.confirmed |= now - known.since >= GRACE_MS;
             if !known.confirmed {
                 let due_at = known.since + GRACE_MS;
                 again_at = Some(again_at.map_or(due_at, |at| at.min(due_at)));
                 continue;
             }
-            if self.blocked_by_route(&path).is_empty() && self.queue_is_empty(&path, &queue) {
-                self.lanes.get_mut(&path).expect("looked up above").uncovered.remove(&queue);
+            known.kind_missing = kind_missing;
+            if self.blocked_by_route(&path).is_empty() && self.queue_is_empty(&path, &name) {
+                self.lanes.get_mut(&path).expect("looked up above").uncovered.remove(&name);
             }
-            for (at, id) in self.eligible(&path, &[queue].into()).into_iter().enumerate() {
+            for (at, id) in self.eligible(&path, &[name].into()).into_iter().enumerate() {
                 if at as i64 >= call.limit || blocked >= call.limit {
                     more = true;
                     break;
                 }
-                let requires = requires.join(",");
+                let block = route_block(&self.executions[&id], kind_missing, now);
                 self.edit(id, |execution| {
-                    execution.waiting_mut().expect("eligible work waits").block = Some(route_block(requires, now));
+                    execution.waiting_mut().expect("eligible work waits").block = Some(block);
                 });
                 blocked += 1;
             }
@@ -54,7 +62,9 @@ impl Model {
         let full = page.len() as i64 > call.limit;
         let (mut unblocked, mut kept) = (0, 0);
         for id in page.into_iter().take(call.limit as usize) {
-            if covered(&self.executions[&id].said.requires) {
+            let execution = &self.executions[&id];
+            let (kind, requires) = (execution.said.kind.clone(), execution.said.requires.clone());
+            if covered(&Queue { kind, requires, admission: false }) {
                 self.settle(id);
                 unblocked += 1;
             } else {
@@ -66,6 +76,7 @@ impl Model {
             blocked,
             more,
             next_cursor: full.then_some(offset + kept),
+            next_skip: None,
             unblocked,
         })
     }

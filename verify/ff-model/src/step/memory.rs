@@ -5,17 +5,18 @@ mod waits;
 use std::collections::BTreeMap;
 
 use ff_core::types::{AttemptId, ExecutionId, LeaseId, WaitpointId};
+use ff_script::Kinds;
 use ff_script::generated::{
     AdmissionReason, AppendFrames, AwaitResult, BlockExecution, CancelAttempt, CancelExecution, ChangeExecution,
     ClaimExecutions, CompleteExecution, ConsumeGrant, DelayExecution, DeleteExecution, DeliverSignal,
     DescribeExecution, DrainLeases, FailExecution, Fairness, Fence, FireDue, GetAttempt, GrantReclaim, HoldExecution,
     InstallLane, IssueGrants, LaneDefinition, LaneDepth, LaneEntry, LaneState, NextDue, ReleaseExecution, ReleaseGrant,
     RenewLease, ReplayExecution, ReviewRoutes, RevokeLease, Submission, SubmitExecution, SuspendExecution,
-    UnblockExecution, UpdateProgress, YieldExecution,
+    UnblockExecution, UpdateProgress, WorkerClass, YieldExecution,
 };
 use uuid::Uuid;
 
-use super::proposal::{LANES, capabilities, payload, retry, tags};
+use super::proposal::{LANES, capabilities, kinds, payload, retry, tags};
 use super::{Act, Definition, Pick, Proof, Proposal, Step, Wait};
 use crate::model::{Execution, Model};
 use crate::op::Op;
@@ -225,6 +226,7 @@ impl Memory {
                 let call = ClaimExecutions {
                     attempt_ids: (0..*max).map(|_| AttemptId::from_uuid(self.mint())).collect(),
                     capabilities: capabilities(*able),
+                    kinds: kinds(*able).map(|kinds| Kinds::of(kinds).packed()),
                     lease_ids,
                     instance: instance(*worker),
                     lane,
@@ -249,8 +251,9 @@ impl Memory {
             }
             Act::ReviewRoutes { lane, able, cursor, limit } => {
                 let (namespace, lane) = lane_name(*lane);
-                let capability_sets = able.iter().map(|bits| capabilities(*bits)).collect();
-                ReviewRoutes { capability_sets, cursor: *cursor, lane, limit: *limit, namespace }.into()
+                let class = |bits: &u8| WorkerClass { capabilities: capabilities(*bits), kinds: kinds(*bits) };
+                let workers = able.iter().map(class).collect();
+                ReviewRoutes { cursor: *cursor, lane, limit: *limit, namespace, skip: None, workers }.into()
             }
             Act::FireDue { limit, draw } => FireDue { draw: *draw, limit: *limit }.into(),
             Act::NextDue => NextDue {}.into(),
@@ -335,6 +338,7 @@ impl Memory {
                 let grant_ids = (0..*max).map(|_| self.mint()).collect();
                 let call = IssueGrants {
                     capabilities: capabilities(*able),
+                    kinds: kinds(*able).map(|kinds| Kinds::of(kinds).packed()),
                     grant_ids,
                     instance: instance(*worker),
                     lane,
@@ -356,11 +360,12 @@ impl Memory {
                 let (execution_id, grant_id, holder) = self.granted(*which, model);
                 let (attempt_id, lease_id) = (AttemptId::from_uuid(self.mint()), self.lease(*request));
                 // Mostly a capable worker.
-                let able = if able % 4 == 0 { capabilities(*able) } else { capabilities(7) };
+                let able = if able % 4 == 0 { *able } else { 7 };
                 ConsumeGrant {
                     keep: None,
                     attempt_id,
-                    capabilities: able,
+                    capabilities: capabilities(able),
+                    kinds: kinds(able).map(|kinds| Kinds::of(kinds).packed()),
                     execution_id,
                     grant_id,
                     instance: if *other_worker { instance(9) } else { holder },
@@ -405,6 +410,7 @@ impl Memory {
                     instance: instance(*worker),
                     ttl_ms: *ttl_ms,
                     capabilities: capabilities(*able),
+                    kinds: kinds(*able).map(|kinds| Kinds::of(kinds).packed()),
                     namespace,
                     lanes: lanes.collect(),
                 }

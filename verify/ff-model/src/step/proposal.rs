@@ -127,6 +127,12 @@ pub fn proposal() -> impl Strategy<Value = Proposal> {
     })
 }
 
+/// The kinds a worker takes, by three other bits of the byte; none of them set is every kind.
+pub fn kinds(bits: u8) -> Option<Vec<String>> {
+    let names: Vec<String> = (0..3).filter(|bit| bits >> (bit + 3) & 1 == 1).map(|bit| format!("kind.{bit}")).collect();
+    (!names.is_empty()).then_some(names)
+}
+
 pub fn capabilities(bits: u8) -> Vec<String> {
     // The last bit reverses the order and repeats one token, because order and repetition must not matter.
     let mut tokens: Vec<String> =

@@ -171,6 +171,7 @@ impl Side {
                 lane: LANE.into(),
                 instance: "w".into(),
                 capabilities: vec![],
+                kinds: None,
                 max: left,
                 lease_ids: None,
                 ttl_ms: 5_000,
@@ -203,6 +204,7 @@ impl Side {
         let call = ConsumeGrant {
             attempt_id: AttemptId::from_uuid(self.store.uuid(0)),
             capabilities: vec![],
+            kinds: None,
             execution_id: grant.execution_id,
             grant_id: grant.grant_id,
             instance: "w".into(),

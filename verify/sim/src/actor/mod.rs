@@ -41,7 +41,10 @@ pub(crate) const LANES: &[(&str, i64, Fairness)] =
 /// All capabilities of any worker.
 pub(crate) const CAPABILITIES: &[&str] = &["eu", "gpu", "ssd"];
 
-/// The longest lease that a worker requests.
+/// Every kind of work.
+pub(crate) const KINDS: &[&str] = &["mail", "render", "train model"];
+
+/// The longest lease a worker asks for.
 pub(crate) const LEASE_TTL_MS_MAX: i64 = 3_000;
 
 /// Shared knowledge: ids that were mentioned, and the last known lanes.

@@ -98,6 +98,7 @@ impl Actor for Operator {
                     ttl_ms: scene.rng.between(100, 2_000),
                     // The server passes on what the worker registered; the library must refuse missing capabilities.
                     capabilities: CAPABILITIES.iter().map(|&token| token.to_owned()).collect(),
+                    kinds: None,
                     lanes: LANES.iter().map(|(lane, ..)| (*lane).to_owned()).collect(),
                     namespace: NAMESPACE.to_owned(),
                 };

@@ -22,15 +22,18 @@ impl Actor for Routes {
         match (request, outcome) {
             (_, Outcome::Reply(Reply::ListWorkers(ListWorkersReply::Workers { items, .. }))) => {
                 let lane = scene.rng.pick(LANES).0;
-                let sets: Vec<Vec<String>> = items
+                let workers: Vec<WorkerClass> = items
                     .iter()
                     .filter(|worker| worker.lanes.iter().any(|l| l == lane))
-                    .map(|worker| worker.capabilities.clone())
+                    .map(|worker| WorkerClass {
+                        capabilities: worker.capabilities.clone(),
+                        kinds: worker.kinds.clone(),
+                    })
                     .collect();
                 let routes: Vec<Route> = scene.board.routes().collect();
                 for route in routes {
                     let limit = *scene.rng.pick(&[1, 3, 64]);
-                    scene.say(route, ReviewRoutes::new(sets.clone(), lane.to_owned(), limit, NAMESPACE.to_owned()));
+                    scene.say(route, ReviewRoutes::new(lane.to_owned(), limit, NAMESPACE.to_owned(), workers.clone()));
                 }
             }
             (

@@ -7,7 +7,7 @@ use ff_script::generated::*;
 use ff_script::{Bytes, Call};
 use uuid::Uuid;
 
-use super::{Actor, CAPABILITIES, LANES, NAMESPACE, Scene, courier, treasurer};
+use super::{Actor, CAPABILITIES, KINDS, LANES, NAMESPACE, Scene, courier, treasurer};
 use crate::request::{Outcome, Request};
 use crate::rng::Rng;
 
@@ -149,7 +149,7 @@ pub(super) fn digest(submission: &Submission) -> String {
 fn draw(rng: &mut Rng, now: i64) -> Submission {
     let key = rng.percent(30).then(|| format!("key-{}", rng.below(10)));
     let lane = LANES[rng.weighted(&[5, 3, 2])].0;
-    let kind = *rng.pick(&["mail", "render", "train model"]);
+    let kind = *rng.pick(KINDS);
     let mut s =
         Submission::new(id_for(&key, rng), NAMESPACE.to_owned(), lane.to_owned(), kind.to_owned(), String::new());
     s.completion_webhook = courier::address(fnv(s.execution_id.as_uuid().as_bytes()));

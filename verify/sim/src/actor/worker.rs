@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ff_core::types::{AttemptId, ExecutionId, LeaseId, QuotaPolicyId, SuspensionId, WaitpointId};
-use ff_script::Route;
 use ff_script::generated::*;
+use ff_script::{Kinds, Route};
 use uuid::Uuid;
 
 use super::outsider::NAMES;
 use super::{
-    Actor, CAPABILITIES, LANES, LEASE_TTL_MS_MAX, NAMESPACE, Scene, Token, debts, draw_digest, submitter, treasurer,
+    Actor, CAPABILITIES, KINDS, LANES, LEASE_TTL_MS_MAX, NAMESPACE, Scene, Token, debts, draw_digest, submitter,
+    treasurer,
 };
 use crate::admission::{Batch, Decision, needs_admission};
 use crate::request::{Outcome, Reply, Request};
@@ -23,6 +24,8 @@ const GRAVES_MAX: usize = 16;
 pub(crate) struct Worker {
     instance: String,
     capabilities: Vec<String>,
+    /// The kinds it takes; `None` is all.
+    kinds: Option<Kinds>,
     lanes: Vec<String>,
     lease_ttl_ms: i64,
     incarnation: Uuid,
@@ -46,9 +49,12 @@ impl Worker {
         if lanes.is_empty() {
             lanes.push(LANES[0].0.to_owned());
         }
+        let kinds: Vec<&str> = KINDS.iter().filter(|_| rng.percent(60)).copied().collect();
+        let kinds = (rng.percent(50) && !kinds.is_empty()).then(|| Kinds::of(kinds));
         Worker {
             instance: format!("worker-{number}"),
             capabilities,
+            kinds,
             lanes,
             lease_ttl_ms: rng.between(1_000, LEASE_TTL_MS_MAX),
             incarnation: rng.uuid(),
@@ -89,6 +95,7 @@ impl Worker {
         if scene.rng.percent(grants) {
             let call = IssueGrants {
                 capabilities: self.capabilities.clone(),
+                kinds: self.kinds.as_ref().map(Kinds::packed),
                 grant_ids: (0..max).map(|_| scene.rng.uuid()).collect(),
                 instance: self.instance.clone(),
                 lane,
@@ -102,6 +109,7 @@ impl Worker {
         let call = ClaimExecutions {
             attempt_ids: (0..max).map(|_| AttemptId::from_uuid(scene.rng.uuid())).collect(),
             capabilities: self.capabilities.clone(),
+            kinds: self.kinds.as_ref().map(Kinds::packed),
             instance: self.instance.clone(),
             lane,
             lease_ids: (0..max).map(|_| LeaseId::from_uuid(scene.rng.uuid())).collect(),
@@ -418,6 +426,7 @@ impl Worker {
             keep: (!keep.is_empty()).then_some(keep),
             attempt_id: AttemptId::from_uuid(scene.rng.uuid()),
             capabilities: self.capabilities.clone(),
+            kinds: self.kinds.as_ref().map(Kinds::packed),
             execution_id: id,
             grant_id,
             instance: self.instance.clone(),
@@ -481,6 +490,7 @@ impl Actor for Worker {
                 "pool".to_owned(),
             );
             call.incarnation = Some(self.incarnation);
+            call.kinds = self.kinds.as_ref().map(|kinds| kinds.names().to_vec());
             call.take_over = scene.rng.percent(70).then_some(true);
             scene.say(Route::Fleet, call);
         }

@@ -10,9 +10,9 @@ use ff_script::generated::*;
 use ff_script::{Route, Wake};
 use sha1::{Digest, Sha1};
 
-use super::shadow::{covered, eligible, needs_admission};
+use super::shadow::{among, covered, eligible, kinds_of, needs_admission};
 use super::{Check, Checker, Step, require};
-use crate::actor::CAPABILITIES;
+use crate::actor::{CAPABILITIES, KINDS};
 use crate::request::{Outcome, Reply, Request};
 
 /// A queue: partition, lane, name.
@@ -55,8 +55,9 @@ fn queue_name(requires: &[String]) -> String {
 }
 
 fn queue_of(seen: &Execution) -> String {
-    let name = queue_name(&seen.requires);
-    if needs_admission(seen) { format!("admit.{name}") } else { name }
+    let class = queue_name(&seen.requires);
+    let class = if needs_admission(seen) { format!("admit.{class}") } else { class };
+    format!("{class}:{}", seen.kind)
 }
 
 impl Checker {
@@ -105,12 +106,12 @@ impl Checker {
 
     /// After a claim or a round of grants that left nothing in a queue, dispatchers ignore the queue.
     fn note_empty(&mut self, step: &Step<'_>) -> Check {
-        let (lane, capabilities, admission, next_score) = match (step.request, step.outcome) {
+        let (lane, capabilities, kinds, admission, next_score) = match (step.request, step.outcome) {
             (Request::ClaimExecutions(call), Outcome::Reply(Reply::ClaimExecutions(reply))) => match reply {
                 ClaimExecutionsReply::Claimed { next_score, .. } => {
-                    (&call.lane, &call.capabilities, false, *next_score)
+                    (&call.lane, &call.capabilities, &call.kinds, false, *next_score)
                 }
-                ClaimExecutionsReply::Paused { .. } => (&call.lane, &call.capabilities, false, None),
+                ClaimExecutionsReply::Paused { .. } => (&call.lane, &call.capabilities, &call.kinds, false, None),
                 ClaimExecutionsReply::Replayed { .. } => return Ok(()),
             },
             (Request::IssueGrants(call), Outcome::Reply(Reply::IssueGrants(reply))) => {
@@ -119,8 +120,10 @@ impl Checker {
                     IssueGrantsReply::Granted { grants, .. } if !grants.is_empty() && step.events.is_empty() => {
                         return Ok(());
                     }
-                    IssueGrantsReply::Granted { next_score, .. } => (&call.lane, &call.capabilities, true, *next_score),
-                    IssueGrantsReply::Paused { .. } => (&call.lane, &call.capabilities, true, None),
+                    IssueGrantsReply::Granted { next_score, .. } => {
+                        (&call.lane, &call.capabilities, &call.kinds, true, *next_score)
+                    }
+                    IssueGrantsReply::Paused { .. } => (&call.lane, &call.capabilities, &call.kinds, true, None),
                     IssueGrantsReply::Replayed { .. } => return Ok(()),
                 }
             }
@@ -129,12 +132,15 @@ impl Checker {
         let partition = step.partition();
         let waiting = self.waiting(partition, Some(step.now));
         let standing = self.waiting(partition, None);
+        let kinds = kinds_of(kinds.as_ref());
         let mut reachable = Vec::new();
         for (requires, name, admitted) in &self.ears.names {
             if covered(requires, capabilities) {
-                reachable.push(name.clone());
-                if admission {
-                    reachable.push(admitted.clone());
+                for kind in KINDS.iter().filter(|kind| among(kind, kinds.as_ref())) {
+                    reachable.push(format!("{name}:{kind}"));
+                    if admission {
+                        reachable.push(format!("{admitted}:{kind}"));
+                    }
                 }
             }
         }

@@ -5,7 +5,7 @@ use ff_script::generated::*;
 use uuid::Uuid;
 
 use super::flows::is_kin;
-use super::shadow::{End, Key, LastLease, covered, eligible};
+use super::shadow::{End, Key, LastLease, covered, eligible, taken_by};
 use super::{Check, Checker, Shadow, Step, Violation, require};
 use crate::request::Request;
 
@@ -923,8 +923,8 @@ impl Judgement<'_> {
             Request::SettleUsage(call) => return self.parked(shadow, before, after, call),
             Request::ReviewRoutes(call) => {
                 require!(10, eligible(before), "{id} was blocked by route while {}", before.state);
-                let somebody = call.capability_sets.iter().any(|set| covered(&before.requires, set));
-                require!(10, !somebody, "{id} was blocked although a worker covers {:?}", before.requires);
+                let somebody = call.workers.iter().any(|class| taken_by(class, before));
+                require!(10, !somebody, "{id} was blocked although somebody covers {:?}", before.requires);
                 BlockingReason::WaitingForCapableWorker
             }
             Request::BlockExecution(call) => match call.reason {
@@ -933,11 +933,7 @@ impl Judgement<'_> {
             },
             Request::FireDue(_) => {
                 self.was_due(before)?;
-                require!(
-                    10,
-                    !before.requires.is_empty() && after.delay_until.is_none(),
-                    "{id} was blocked by a timer without a cause"
-                );
+                require!(10, after.delay_until.is_none(), "{id} was blocked by a timer without a cause");
                 BlockingReason::WaitingForCapableWorker
             }
             Request::AddEdges(_) | Request::AddMembers(_) => {
@@ -965,8 +961,8 @@ impl Judgement<'_> {
             Request::FireDue(_) => self.was_due(before)?,
             Request::ReviewRoutes(call) => {
                 let waited = before.blocking_reason == Some(BlockingReason::WaitingForCapableWorker);
-                let somebody = call.capability_sets.iter().any(|set| covered(&before.requires, set));
-                require!(10, waited && somebody, "{id} became ready although no worker covers {:?}", before.requires);
+                let somebody = call.workers.iter().any(|class| taken_by(class, before));
+                require!(10, waited && somebody, "{id} became ready although nobody covers {:?}", before.requires);
             }
             Request::ReleaseGrant(_) | Request::UnblockExecution(_) => {}
             Request::UnblockBudget(call) => self.had_room(before, call)?,

@@ -4,16 +4,18 @@
 use ff_core::types::ExecutionId;
 use ff_script::generated::*;
 
-use super::shadow::{covered, eligible, needs_admission};
+use super::shadow::{among, covered, eligible, kinds_of, needs_admission};
 use super::{Check, Checker, Shadow, Step, require};
 use crate::request::{Outcome, Reply, Request};
 
 impl Checker {
     /// Checks the state before a call that chooses work.
     pub(super) fn check_order(&self, step: &Step<'_>) -> Check {
-        let (lane, capabilities, max, admission) = match step.request {
-            Request::ClaimExecutions(c) => (&c.lane, &c.capabilities, c.max.min(self.unused_leases(step, c)), false),
-            Request::IssueGrants(c) => (&c.lane, &c.capabilities, c.max, true),
+        let (lane, capabilities, kinds, max, admission) = match step.request {
+            Request::ClaimExecutions(c) => {
+                (&c.lane, &c.capabilities, kinds_of(c.kinds.as_ref()), c.max.min(self.unused_leases(step, c)), false)
+            }
+            Request::IssueGrants(c) => (&c.lane, &c.capabilities, kinds_of(c.kinds.as_ref()), c.max, true),
             Request::DrainLeases(c) => return self.check_drained(step, c),
             _ => return Ok(()),
         };
@@ -44,6 +46,7 @@ impl Checker {
                 eligible(seen)
                     && seen.lane == *lane
                     && covered(&seen.requires, capabilities)
+                    && among(&seen.kind, kinds.as_ref())
                     && (admission || !needs_admission(seen))
             })
             .collect();

@@ -2,6 +2,7 @@
 
 use ff_core::types::ExecutionId;
 use ff_script::generated::*;
+use ff_script::{Bytes, Kinds};
 use uuid::Uuid;
 
 use super::flows::is_kin;
@@ -159,6 +160,21 @@ pub(crate) fn needs_admission(seen: &Execution) -> bool {
 
 pub(crate) fn covered(requires: &[String], capabilities: &[String]) -> bool {
     requires.iter().all(|token| capabilities.contains(token))
+}
+
+/// The kinds that a claim names; `None` is all.
+pub(crate) fn kinds_of(packed: Option<&Bytes>) -> Option<Vec<String>> {
+    Some(Kinds::unpacked(packed?)?.names().to_vec())
+}
+
+/// True when work of this kind is among those.
+pub(crate) fn among(kind: &str, kinds: Option<&Vec<String>>) -> bool {
+    kinds.is_none_or(|kinds| kinds.iter().any(|known| known == kind))
+}
+
+/// True when workers of a sort take an execution.
+pub(crate) fn taken_by(class: &WorkerClass, seen: &Execution) -> bool {
+    among(&seen.kind, class.kinds.as_ref()) && covered(&seen.requires, &class.capabilities)
 }
 
 /// The fields in which two descriptions differ.

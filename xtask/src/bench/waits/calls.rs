@@ -97,6 +97,7 @@ pub async fn count(world: &World) -> Result<Vec<Calls>> {
         note("signal that resumes", signalled.calls);
 
         let claim = ClaimExecutions {
+            kinds: None,
             capabilities: Vec::new(),
             attempt_ids: vec![AttemptId::mint()],
             lease_ids: vec![LeaseId::mint()],

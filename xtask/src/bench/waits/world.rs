@@ -80,6 +80,7 @@ pub async fn claim_many(dispatcher: &Dispatcher, max: u16) -> Result<Vec<Task>> 
         lanes: vec![LANE.to_owned()],
         worker_id: "bench".to_owned(),
         instance: "bench-1".to_owned(),
+        kinds: None,
         capabilities: Vec::new(),
         lease_ttl_ms: LEASE_TTL_MS,
     };

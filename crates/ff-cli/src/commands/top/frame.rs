@@ -287,6 +287,7 @@ mod tests {
             counts: LaneCounts { eligible: at as i64, granted: 1, ..LaneCounts::default() },
         };
         let worker = |at: usize| Worker {
+            kinds: None,
             instance: format!("w-{at}"),
             worker_id: "mailer".to_owned(),
             namespace: "default".to_owned(),

@@ -42,6 +42,9 @@ impl List {
     }
 }
 
+/// How many kinds of a worker the table shows.
+const KINDS_SHOWN: usize = 3;
+
 /// The workers without the times of their heartbeats.
 fn standing(workers: &[Worker]) -> String {
     workers.iter().map(|worker| format!("{:?}", Worker { expires_at: 0, ..worker.clone() })).collect()
@@ -53,8 +56,19 @@ pub fn lanes(worker: &Worker) -> String {
     if worker.namespace == "default" { lanes } else { format!("{}/{lanes}", worker.namespace) }
 }
 
+/// The kinds of a worker, in one word. Some workers take hundreds, so it names the first ones.
+fn kinds(worker: &Worker) -> String {
+    match &worker.kinds {
+        None => "all".to_owned(),
+        Some(kinds) if kinds.len() > KINDS_SHOWN => {
+            format!("{} +{}", kinds[..KINDS_SHOWN].join(","), kinds.len() - KINDS_SHOWN)
+        }
+        Some(kinds) => kinds.join(","),
+    }
+}
+
 fn table(workers: &[Worker], now: i64) -> Vec<String> {
-    let mut table = Table::new(["INSTANCE", "WORKER", "STATE", "SLOTS", "SINCE", "LANES", "CAPABILITIES"]);
+    let mut table = Table::new(["INSTANCE", "WORKER", "STATE", "SLOTS", "SINCE", "LANES", "KINDS", "CAPABILITIES"]);
     for worker in workers {
         let capabilities = worker.capabilities.join(",");
         table.row([
@@ -64,6 +78,7 @@ fn table(workers: &[Worker], now: i64) -> Vec<String> {
             number(worker.slots),
             number(span(Some(now - worker.registered_at))),
             text(lanes(worker)),
+            text(kinds(worker)),
             text(if capabilities.is_empty() { "-" } else { &capabilities }),
         ]);
     }

@@ -58,6 +58,10 @@ fn sheet(worker: &Worker, held: &[ExecutionSummary]) -> Vec<String> {
     sheet.fact("state", worker.state);
     sheet.fact("namespace", &worker.namespace);
     sheet.list("lanes", &worker.lanes);
+    match &worker.kinds {
+        Some(kinds) => sheet.list("kinds", kinds),
+        None => sheet.fact("kinds", "all"),
+    }
     sheet.list("capabilities", &worker.capabilities);
     sheet.fact("slots", format!("{}, {} in use", worker.slots, held.len()));
     sheet.fact("registered", moment(worker.registered_at));

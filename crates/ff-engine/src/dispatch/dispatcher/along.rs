@@ -66,7 +66,8 @@ impl Submitter for Dispatcher {
         let met = match route {
             Route::Execution(partition) if is_plain => {
                 let lane = format!("{}/{}", submission.namespace, submission.lane);
-                self.inner.board().meet(&lane, submission.requires.as_deref().unwrap_or_default(), partition)
+                let requires = submission.requires.as_deref().unwrap_or_default();
+                self.inner.board().meet(&lane, &submission.kind, requires, partition)
             }
             _ => None,
         };

@@ -58,6 +58,7 @@ impl Memory {
         };
         let call = ClaimExecutions {
             capabilities: super::capabilities(7),
+            kinds: None,
             attempt_ids: vec![AttemptId::from_uuid(self.mint()), AttemptId::from_uuid(self.mint())],
             lease_ids: vec![self.lease(None), self.lease(None)],
             instance: super::instance((pick.0 % 3) as u8),

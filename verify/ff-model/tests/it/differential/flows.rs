@@ -164,6 +164,7 @@ impl Flows {
         let claim = g::ClaimExecutions {
             attempt_ids,
             capabilities: vec![],
+            kinds: None,
             lease_ids,
             instance: "w-flow".to_owned(),
             lane: LANE.to_owned(),

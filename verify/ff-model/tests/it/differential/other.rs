@@ -187,6 +187,7 @@ fn grants(rng: &mut StdRng, model: &Model) -> Invocation {
     if rng.random() {
         let consume = g::ConsumeGrant {
             attempt_id: ff_core::types::AttemptId::from_uuid(id(rng)),
+            kinds: None,
             capabilities: vec![],
             execution_id: some_execution(rng, model),
             grant_id: id(rng),

@@ -82,6 +82,7 @@ pub fn entry(lane: &str, fairness: g::Fairness, version: i64) -> g::LaneEntry {
 pub fn claim(lane: &str, n: u64, ttl: i64, max: i64) -> g::ClaimExecutions {
     g::ClaimExecutions {
         capabilities: vec!["gpu".to_owned()],
+        kinds: None,
         attempt_ids: (0..max as u64).map(|i| ids(n + i).attempt_id).collect(),
         lease_ids: (0..max as u64).map(|i| ids(n + i).lease_id).collect(),
         instance: "w-0".to_owned(),
@@ -97,6 +98,7 @@ fn issue(n: u64, max: i64, ttl_ms: i64) -> g::IssueGrants {
     let grant_ids = (0..max as u64).map(|i| uuid(n + i)).collect();
     g::IssueGrants {
         capabilities: vec![],
+        kinds: None,
         grant_ids,
         instance: "w-1".to_owned(),
         lane: main_lane(),
@@ -128,6 +130,7 @@ fn consume(n: u64, lease: u64) -> g::ConsumeGrant {
         keep: None,
         attempt_id,
         capabilities: vec![],
+        kinds: None,
         execution_id: id(n),
         grant_id: uuid(n),
         instance: "w-1".to_owned(),
@@ -442,7 +445,7 @@ pub fn stage() -> Vec<Invocation> {
             idempotency_ttl_ms: Some(2_000),
             ..submission(who::KEYED)
         }),
-        at(ROUTE, &g::ReviewRoutes::new(vec![], main_lane(), 10, default()), START_MS),
+        at(ROUTE, &g::ReviewRoutes::new(main_lane(), 10, default(), vec![]), START_MS),
         at(Route::Fleet, &g::DefineLane::new(ops(), main_lane(), default()), START_MS),
     ]);
     for instance in ["w-0", "w-1"] {
@@ -715,7 +718,7 @@ fn operator_rows() -> Vec<Row> {
         row("revoke with grace", &g::RevokeLease { grace: Some(true), ..g::RevokeLease::new(ops(), running) }),
         batch("drain leases", &g::DrainLeases { actor: ops(), instance: "w-0".to_owned(), limit: 10, revoke: true }),
         batch("fire due", &g::FireDue { draw: 500, limit: 64 }),
-        batch("review routes", &g::ReviewRoutes::new(vec![], main_lane(), 10, default())),
+        batch("review routes", &g::ReviewRoutes::new(main_lane(), 10, default(), vec![])),
         batch("check executions", &g::CheckExecutions { limit: 64, offset: 0, repair: true }),
         batch(
             "check keys",
@@ -740,6 +743,7 @@ fn grant_rows() -> Vec<Row> {
                 keep: None,
                 attempt_id,
                 capabilities: vec![],
+                kinds: None,
                 execution_id: granted,
                 grant_id,
                 instance: "w-1".to_owned(),
@@ -780,6 +784,7 @@ fn grant_rows() -> Vec<Row> {
                 instance: "w-1".to_owned(),
                 ttl_ms: 1_000,
                 capabilities: vec![],
+                kinds: None,
                 lanes: vec![main_lane(), "fair".to_owned()],
                 namespace: default(),
             },
