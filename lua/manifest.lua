@@ -4,9 +4,9 @@ return {
   "lib.bytes", "lib.backoff", "lib.event", "lib.outbox",
 
   "record.fields", "record.packed", "record.spec", "record.asks", "record.more", "record.waits", "record.lane",
-  "record.holds", "record.quota", "record.flow", "record.execution", "record.running", "record.dependencies",
-  "record.children", "record.signals", "record.waitpoint", "record.suspension", "record.step", "record.frames",
-  "record.attempt",
+  "record.holds", "record.fired", "record.quota", "record.flow", "record.execution", "record.running",
+  "record.dependencies", "record.children", "record.signals", "record.waitpoint", "record.suspension", "record.step",
+  "record.frames", "record.attempt",
   "record.fence", "record.view", "record.waitpoint_view", "record.worker", "record.tally",
 
   "index.queues", "index.awaits", "index.gone", "index.home", "index.leases", "index.timers", "index.lists",
@@ -45,6 +45,11 @@ return {
 
   "index.receivers", "record.webhook", "webhook.take", "webhook.note", "webhook.describe",
 
+  "record.schedule", "transition.fire", "schedule.put", "schedule.get", "schedule.list", "schedule.delete",
+  "schedule.pause", "schedule.resume", "schedule.trigger", "schedule.backfill", "schedule.stop_backfill",
+  "schedule.refill", "schedule.refill_backfill", "schedule.firings", "schedule.take", "schedule.settle",
+  "schedule.ended",
+
   "keyring.note", "operator.record",
 
   "record.access", "access.grant", "access.find", "access.list", "access.revoke",
@@ -69,7 +74,7 @@ return {
   "query.explain_lane", "query.ahead", "query.leases", "query.signals", "query.stats", "query.depth", "query.library",
 
   "maintenance.flow_invariants", "maintenance.head_invariants", "maintenance.quota_invariants",
-  "maintenance.budget_invariants", "maintenance.invariants", "maintenance.fire_due", "maintenance.next_due",
-  "maintenance.ack_outbox", "maintenance.tally_events", "maintenance.trim_events", "maintenance.review_routes",
-  "maintenance.fix_partitions", "maintenance.check_executions", "maintenance.check_keys",
+  "maintenance.budget_invariants", "maintenance.schedule_invariants", "maintenance.invariants", "maintenance.fire_due",
+  "maintenance.next_due", "maintenance.ack_outbox", "maintenance.tally_events", "maintenance.trim_events",
+  "maintenance.review_routes", "maintenance.fix_partitions", "maintenance.check_executions", "maintenance.check_keys",
 }

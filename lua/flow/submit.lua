@@ -1,5 +1,6 @@
 local define = require "lib.define"
 local event = require "lib.event"
+local fired = require "record.fired"
 local flow = require "record.flow"
 local grow = require "transition.grow"
 local keys = require "lib.keys"
@@ -14,6 +15,7 @@ local function create(tx, n)
   f.namespace, f.kind, f.policy, f.digest, f.parent =
     n.namespace, n.kind, n.on_member_failure, n.body_digest, n.parent_id
   f.webhook = n.completion_webhook
+  if n.fired then fired.note(f, n.fired) end
   f.created, f.touched, f.retention = tx.now, tx.now, n.retention_ms or week_ms
   f.deadline = n.deadline_at or (n.deadline_ms and tx.now + n.deadline_ms) or nil
   if n.default_lane or n.default_retry or n.budgets then

@@ -16,6 +16,12 @@ return {
   },
   { code = "lane_not_found", class = "NotFound", doc = "The lane has never been used or configured." },
   { code = "grant_not_found", class = "NotFound", doc = "The grant is unknown, was consumed or ran out." },
+  { code = "schedule_not_found", class = "NotFound", doc = "The namespace has no schedule of this name." },
+  {
+    code = "schedule_version_conflict", class = "Conflict",
+    doc = "The schedule has another version than the one named; detail says which.",
+  },
+  { code = "schedule_busy", class = "Conflict", doc = "A backfill of the schedule is under way; detail says which." },
   { code = "flow_not_found", class = "NotFound", doc = "No flow has this id, or it was retired." },
   { code = "budget_not_found", class = "NotFound", doc = "No budget has this id." },
   {

@@ -157,6 +157,14 @@ function keys.webhook(tx, id) return "ff:hook:" .. tx.tag .. ":" .. id end
 function keys.receiver(tx, digest) return "ff:outbox:" .. tx.tag .. ":receiver:" .. digest end
 function keys.receivers(tx) return "ff:outbox:" .. tx.tag .. ":receivers" end
 
+-- A schedule, what it submits, its last firings by number, and what it submitted and has not ended, by number.
+-- `path` is "namespace/name".
+function keys.schedules(tx) return "ff:idx:" .. tx.tag .. ":schedules" end
+function keys.schedule(tx, path) return "ff:schedule:" .. tx.tag .. ":" .. path .. ":core" end
+function keys.schedule_action(tx, path) return "ff:schedule:" .. tx.tag .. ":" .. path .. ":action" end
+function keys.firings(tx, path) return "ff:schedule:" .. tx.tag .. ":" .. path .. ":firings" end
+function keys.schedule_live(tx, path) return "ff:schedule:" .. tx.tag .. ":" .. path .. ":live" end
+
 function keys.quotas(tx) return "ff:idx:" .. tx.tag .. ":quotas" end
 function keys.quota(tx, id) return "ff:quota:" .. tx.tag .. ":" .. id .. ":core" end
 -- The keys of a quota that are in use, by the order of their first use.

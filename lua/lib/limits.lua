@@ -139,4 +139,16 @@ return {
   webhook_age_ms_max = 86400000, -- no try begins later than this after the end it tells of, but the first
   webhook_tries_max = 40,
   receivers_busy_max = 256, -- receivers a courier may say it is busy with
+  schedule_definition_bytes_max = 65536,
+  schedule_action_bytes_max = 2097152,
+  schedule_times_max = 16, -- of one schedule
+  schedule_every_ms_min = 1000,
+  schedule_planned_max = 64, -- times of a calendar that are written ahead
+  schedule_steps_max = 64, -- times that one call decides
+  schedule_flight_max = 64, -- firings of one schedule that are not submitted yet
+  schedule_waiting_max = 1000, -- firings of one schedule that wait for the end of another
+  schedule_firings_max = 100, -- kept with a schedule
+  schedule_backfill_max = 10000, -- firings of one backfill
+  schedule_again_ms_min = 1000, -- after the first submission that was refused; doubled after each further one
+  schedule_again_ms_max = 60000,
 }

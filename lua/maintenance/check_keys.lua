@@ -13,6 +13,8 @@ local queues = require "index.queues"
 local quota = require "record.quota"
 local quotas = require "maintenance.quota_invariants"
 local receivers = require "index.receivers"
+local schedule = require "record.schedule"
+local schedules = require "maintenance.schedule_invariants"
 local waitpoint = require "record.waitpoint"
 local webhook = require "record.webhook"
 local worker = require "record.worker"
@@ -51,6 +53,8 @@ local function check_timers(tx, key, findings, repair)
       owner = rec and rec.owed
     elseif kind == "quota" then
       owner = quota.load(tx, name, true)
+    elseif kind == "schedule" then
+      owner = schedule.load(tx, name)
     elseif kind == "room" then
       owner = tx:exists(keys.quota_part(tx, string.sub(name, 1, 36), "key", string.sub(name, 38)))
     elseif member == worker.timer or kind == "holders" then
@@ -211,6 +215,7 @@ local function check_index(tx, key, rest, findings, repair)
   if rest == "waitpoints" then return check_inbox(tx, key, findings, repair) end
   if rest == "flows" or rest == "cancel_backlog" then return check_flows(tx, key, findings, repair) end
   if rest == "budgets" then return budgets.list(tx, key, findings, repair, check.found) end
+  if rest == "schedules" then return schedules.list(tx, key, findings, repair, check.found) end
   if rest == "cleared" or rest == "scopes" or rest == "gone" then return end
   if rest == "missing" or string.find(rest, "^awaits:") then
     return check_entries(tx, key, findings, repair, function(rec) return awaits.of(tx, rec) == key end)
@@ -282,6 +287,8 @@ define.fn {
           check_index(tx, key, rest, findings, a.repair)
         elseif family == "budget" then
           budgets.key(tx, key, rest, findings, a.repair, check.found)
+        elseif family == "schedule" then
+          schedules.key(tx, key, rest, findings, a.repair, check.found)
         elseif family == "quota" then
           quotas.key(tx, key, rest, findings, a.repair, check.found)
         elseif not (family == "events" and rest == "count") and family ~= "lane" and family ~= "worker"

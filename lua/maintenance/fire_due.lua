@@ -12,6 +12,7 @@ local quota_key = require "index.quota_key"
 local timers = require "index.timers"
 local due = require "transition.due"
 local owed = require "transition.owed"
+local schedules = require "transition.fire"
 local start = require "transition.start"
 local walk = require "transition.walk"
 
@@ -62,6 +63,8 @@ local function fire(tx, member, draw)
     walk.fire(tx, name)
   elseif kind == "owed" then
     owed.pay(tx, name)
+  elseif kind == "schedule" then
+    schedules.due(tx, name)
   else
     local rec = execution.load(tx, member)
     if rec then due.fire(tx, rec, draw) else timers.clear(tx, member) end

@@ -110,7 +110,7 @@ define.fn {
     stats = {
       lanes = "[lane_counts]", more = "bool", executions = "count", timers = "count", next_timer_at = "time_ms?",
       stuck = "count", events = "count", outbox = "count", flows = "count", cancel_backlog = "count",
-      pending_cancels = "count",
+      pending_cancels = "count", schedules = "count",
     },
   },
   errs = {},
@@ -129,6 +129,7 @@ define.fn {
       next_timer_at = head and head.score, stuck = tx:zcard(keys.stuck(tx)), events = event.kept(tx),
       outbox = tx:xlen(keys.outbox(tx)), flows = tx:zcard(keys.flows(tx)),
       cancel_backlog = tx:zcard(keys.cancel_backlog(tx)), pending_cancels = pending_cancels(tx),
+      schedules = tx:zcard(keys.schedules(tx)),
     })
   end,
 }

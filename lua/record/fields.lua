@@ -70,6 +70,8 @@ return {
     },
     -- How many steps its handler has recorded, and the bytes of their results; the execution it was forked from.
     { "steps count", "step_bytes count", "forked_from execution_id" },
+    -- The schedule that submitted it, in its namespace, and which firing it is (record/fired.lua).
+    { "schedule text", "firing count", "nominal time_ms", "fired_at time_ms" },
     -- Not stored: its id, and its state when it was read.
     beside = { "id", "was_phase", "was_place", "was_score" },
   },
@@ -115,6 +117,8 @@ return {
     "n_held count", "n_waiting count", "n_delayed count", "n_rate_limited count", "n_waiting_children count",
     "n_active count", "n_suspended count", "n_resumable count", "n_completed count", "n_failed count",
     "n_cancelled count", "n_expired count", "n_skipped count",
+    -- The schedule that submitted it, and which firing it is.
+    { "schedule text", "firing count", "nominal time_ms", "fired_at time_ms" },
     beside = { "id" },
   },
 
@@ -157,6 +161,17 @@ return {
     "definition bytes!", "version count!", "created time_ms!", "period count!", "since time_ms!", "rooms count!",
     "wide count!", "told count!", "next_reset time_ms", "approved count", "refused count", "soft_told count",
     "passed count", "used [int]!", "held [int]!", "base [int]!", "actions bytes", "past bytes",
+  },
+
+  -- A schedule; record/schedule.lua explains `cursor`, `planned` and `reckoned`. `calendar` is set when it has times
+  -- that the engine reckons, `asked` while the engine has been asked for them, `over` when no time is left.
+  schedule = {
+    "sid uuid!", "version count!", "created time_ms!", "changed time_ms!", "definition bytes!", "overlap overlap!",
+    "catch_up duration_ms!", "cursor time_ms!", "number count!", "fired count!", "skipped count!", "missed count!",
+    "every bytes", "calendar count", "jitter duration_ms", "starts time_ms", "ends time_ms", "remaining count",
+    "planned bytes", "planned_size count", "reckoned time_ms", "asked count", "paused bytes", "over count",
+    "wake time_ms", "flight bytes", "waiting bytes", "last bytes", "backfill bytes",
+    beside = { "path", "live", "live_ids" },
   },
 
   lane = {

@@ -1,6 +1,7 @@
 -- A flow: members that share its partition, edges between them, and what it does when one of them fails.
 local keys = require "lib.keys"
 local limits = require "lib.limits"
+local fired = require "record.fired"
 local packed = require "record.packed"
 local timers = require "index.timers"
 
@@ -222,6 +223,7 @@ function flow.typed(f)
     sealed_at = f.sealed, finished_at = f.ended, deadline_at = f.deadline, retention_ms = f.retention,
     default_lane = lane, default_retry = retry, budgets = budgets, stop = flow.stopped(f), owed = f.owed or 0,
     walk = f.walk, parent_id = f.parent, uncaught_failures = f.uncaught or 0, completion_webhook = f.webhook,
+    fired = fired.typed(f),
   }
 end
 

@@ -107,7 +107,7 @@ function packed.close_budget(rec)
 end
 
 local function open_execution(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18,
-    a19, a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, a33, a34, a35, a36, a37, a38, a39, ...)
+    a19, a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, a33, a34, a35, a36, a37, a38, a39, a40, ...)
   if not a1 or not a2 or not a3 or not a4 or not a5 or not a6 or not a7 or not a8 or not a9
       or not a11 then missing(key, { "path", "kind", "created", "queue", "retention", "phase", "prio", "score",
       "updated", "digest" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil, a6 or nil, a7 or nil, a8 or nil,
@@ -257,6 +257,13 @@ local function open_execution(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11,
     v = a39[2] if v then rec.step_bytes = v end
     v = a39[3] if v then rec.forked_from = v end
   end
+  if a40 then
+    local v
+    v = a40[1] if v then rec.schedule = v end
+    v = a40[2] if v then rec.firing = v end
+    v = a40[3] if v then rec.nominal = v end
+    v = a40[4] if v then rec.fired_at = v end
+  end
   if select("#", ...) > 0 then rec.tail = { ... } end
   return rec
 end
@@ -331,20 +338,25 @@ function packed.close_execution(rec)
   then
     g9 = { rec.steps or false, rec.step_bytes or false, rec.forked_from or false }
   end
+  local g10 = false
+  if rec.schedule or rec.firing or rec.nominal or rec.fired_at
+  then
+    g10 = { rec.schedule or false, rec.firing or false, rec.nominal or false, rec.fired_at or false }
+  end
   if rec.tail then return with_tail({ rec.path, rec.kind, rec.created, rec.queue, rec.retention, rec.phase, rec.prio,
       rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false, rec.tags or false, rec.asks or false,
       rec.holds or false, rec.attempt or false, rec.attempt_id or false, rec.attempt_type or false,
       rec.attempt_state or false, rec.started or false, rec.lease_id or false, rec.epoch or false, rec.worker or false,
       rec.worker_id or false, rec.lease_until or false, rec.lease_ttl or false, rec.ended_by or false,
-      rec.ended or false, rec.outcome or false, rec.result or false, g1, g2, g3, g4, g5, g6, g7, g8, g9 }, 39,
+      rec.ended or false, rec.outcome or false, rec.result or false, g1, g2, g3, g4, g5, g6, g7, g8, g9, g10 }, 40,
       rec.tail) end
-  if g1 or g2 or g3 or g4 or g5 or g6 or g7 or g8 or g9 then return pack({ rec.path, rec.kind, rec.created, rec.queue,
-      rec.retention, rec.phase, rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false,
-      rec.tags or false, rec.asks or false, rec.holds or false, rec.attempt or false, rec.attempt_id or false,
-      rec.attempt_type or false, rec.attempt_state or false, rec.started or false, rec.lease_id or false,
-      rec.epoch or false, rec.worker or false, rec.worker_id or false, rec.lease_until or false,
+  if g1 or g2 or g3 or g4 or g5 or g6 or g7 or g8 or g9 or g10 then return pack({ rec.path, rec.kind, rec.created,
+      rec.queue, rec.retention, rec.phase, rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest,
+      rec.input or false, rec.tags or false, rec.asks or false, rec.holds or false, rec.attempt or false,
+      rec.attempt_id or false, rec.attempt_type or false, rec.attempt_state or false, rec.started or false,
+      rec.lease_id or false, rec.epoch or false, rec.worker or false, rec.worker_id or false, rec.lease_until or false,
       rec.lease_ttl or false, rec.ended_by or false, rec.ended or false, rec.outcome or false, rec.result or false, g1,
-      g2, g3, g4, g5, g6, g7, g8, g9 }) end
+      g2, g3, g4, g5, g6, g7, g8, g9, g10 }) end
   if rec.attempt == nil and rec.ended == nil then return pack({ rec.path, rec.kind, rec.created, rec.queue,
       rec.retention, rec.phase, rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false,
       rec.tags or false, rec.asks or false, rec.holds or false }) end
@@ -363,7 +375,7 @@ end
 
 local function open_flow(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, a19,
     a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, a33, a34, a35, a36, a37, a38, a39, a40, a41, a42,
-    a43, ...)
+    a43, a44, ...)
   if not a1 or not a2 or not a3 or not a4 or not a5 or not a7 or not a9 or not a14 or not a18
       or not a19 then missing(key, { "namespace", "kind", "policy", "created", "updated", "retention", "digest",
       "version", "last", "stored" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil, a7 or nil, a9 or nil,
@@ -414,6 +426,13 @@ local function open_flow(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12,
     n_skipped = a43 or nil,
     id = nil,
   }
+  if a44 then
+    local v
+    v = a44[1] if v then rec.schedule = v end
+    v = a44[2] if v then rec.firing = v end
+    v = a44[3] if v then rec.nominal = v end
+    v = a44[4] if v then rec.fired_at = v end
+  end
   if select("#", ...) > 0 then rec.tail = { ... } end
   return rec
 end
@@ -423,6 +442,11 @@ function packed.open_flow(key, stored)
 end
 
 function packed.close_flow(rec)
+  local g1 = false
+  if rec.schedule or rec.firing or rec.nominal or rec.fired_at
+  then
+    g1 = { rec.schedule or false, rec.firing or false, rec.nominal or false, rec.fired_at or false }
+  end
   if rec.tail then return with_tail({ rec.namespace, rec.kind, rec.policy, rec.created, rec.updated,
       rec.deadline or false, rec.retention, rec.defaults or false, rec.digest, rec.parent or false,
       rec.adopted or false, rec.sealed or false, rec.touched or false, rec.version, rec.backward or false,
@@ -431,8 +455,17 @@ function packed.close_flow(rec)
       rec.wake or false, rec.waited or false, rec.webhook or false, rec.hook or false, rec.n_held or false,
       rec.n_waiting or false, rec.n_delayed or false, rec.n_rate_limited or false, rec.n_waiting_children or false,
       rec.n_active or false, rec.n_suspended or false, rec.n_resumable or false, rec.n_completed or false,
-      rec.n_failed or false, rec.n_cancelled or false, rec.n_expired or false, rec.n_skipped or false }, 43,
+      rec.n_failed or false, rec.n_cancelled or false, rec.n_expired or false, rec.n_skipped or false, g1 }, 44,
       rec.tail) end
+  if g1 then return pack({ rec.namespace, rec.kind, rec.policy, rec.created, rec.updated, rec.deadline or false,
+      rec.retention, rec.defaults or false, rec.digest, rec.parent or false, rec.adopted or false, rec.sealed or false,
+      rec.touched or false, rec.version, rec.backward or false, rec.outcome or false, rec.ended or false, rec.last,
+      rec.stored, rec.uncaught or false, rec.sinks or false, rec.owed or false, rec.stop or false, rec.walk or false,
+      rec.walk_at or false, rec.walked or false, rec.wake or false, rec.waited or false, rec.webhook or false,
+      rec.hook or false, rec.n_held or false, rec.n_waiting or false, rec.n_delayed or false,
+      rec.n_rate_limited or false, rec.n_waiting_children or false, rec.n_active or false, rec.n_suspended or false,
+      rec.n_resumable or false, rec.n_completed or false, rec.n_failed or false, rec.n_cancelled or false,
+      rec.n_expired or false, rec.n_skipped or false, g1 }) end
   return pack({ rec.namespace, rec.kind, rec.policy, rec.created, rec.updated, rec.deadline or false, rec.retention,
       rec.defaults or false, rec.digest, rec.parent or false, rec.adopted or false, rec.sealed or false,
       rec.touched or false, rec.version, rec.backward or false, rec.outcome or false, rec.ended or false, rec.last,
@@ -553,6 +586,68 @@ function packed.close_quota_key(rec)
       rec.wake or false, rec.called_at or false }, 6, rec.tail) end
   return pack({ rec.key, rec.tat or false, rec.throttled or false, rec.sum or false, rec.wake or false,
       rec.called_at or false })
+end
+
+local function open_schedule(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, a19,
+    a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, ...)
+  if not a1 or not a2 or not a3 or not a4 or not a5 or not a6 or not a7 or not a8 or not a9 or not a10 or not a11
+      or not a12 then missing(key, { "sid", "version", "created", "changed", "definition", "overlap", "catch_up",
+      "cursor", "number", "fired", "skipped", "missed" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil,
+      a6 or nil, a7 or nil, a8 or nil, a9 or nil, a10 or nil, a11 or nil, a12 or nil) end
+  local rec = {
+    sid = a1,
+    version = a2,
+    created = a3,
+    changed = a4,
+    definition = a5,
+    overlap = a6,
+    catch_up = a7,
+    cursor = a8,
+    number = a9,
+    fired = a10,
+    skipped = a11,
+    missed = a12,
+    every = a13 or nil,
+    calendar = a14 or nil,
+    jitter = a15 or nil,
+    starts = a16 or nil,
+    ends = a17 or nil,
+    remaining = a18 or nil,
+    planned = a19 or nil,
+    planned_size = a20 or nil,
+    reckoned = a21 or nil,
+    asked = a22 or nil,
+    paused = a23 or nil,
+    over = a24 or nil,
+    wake = a25 or nil,
+    flight = a26 or nil,
+    waiting = a27 or nil,
+    last = a28 or nil,
+    backfill = a29 or nil,
+    path = nil,
+    live = nil,
+    live_ids = nil,
+  }
+  if select("#", ...) > 0 then rec.tail = { ... } end
+  return rec
+end
+
+function packed.open_schedule(key, stored)
+  return open_schedule(values(key, stored))
+end
+
+function packed.close_schedule(rec)
+  if rec.tail then return with_tail({ rec.sid, rec.version, rec.created, rec.changed, rec.definition, rec.overlap,
+      rec.catch_up, rec.cursor, rec.number, rec.fired, rec.skipped, rec.missed, rec.every or false,
+      rec.calendar or false, rec.jitter or false, rec.starts or false, rec.ends or false, rec.remaining or false,
+      rec.planned or false, rec.planned_size or false, rec.reckoned or false, rec.asked or false, rec.paused or false,
+      rec.over or false, rec.wake or false, rec.flight or false, rec.waiting or false, rec.last or false,
+      rec.backfill or false }, 29, rec.tail) end
+  return pack({ rec.sid, rec.version, rec.created, rec.changed, rec.definition, rec.overlap, rec.catch_up, rec.cursor,
+      rec.number, rec.fired, rec.skipped, rec.missed, rec.every or false, rec.calendar or false, rec.jitter or false,
+      rec.starts or false, rec.ends or false, rec.remaining or false, rec.planned or false, rec.planned_size or false,
+      rec.reckoned or false, rec.asked or false, rec.paused or false, rec.over or false, rec.wake or false,
+      rec.flight or false, rec.waiting or false, rec.last or false, rec.backfill or false })
 end
 
 local function open_spec(key, a1, a2, a3, ...)

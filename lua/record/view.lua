@@ -5,6 +5,7 @@ local asks = require "record.asks"
 local attempt = require "record.attempt"
 local children = require "record.children"
 local execution = require "record.execution"
+local fired = require "record.fired"
 local more = require "record.more"
 local signals = require "record.signals"
 local spec = require "record.spec"
@@ -79,7 +80,7 @@ function view.whole(tx, rec)
   local current = suspension.load(rec)
   v.waitpoints, v.signals = waitpoint.typed_open(rec, current and current.recorded), signals.count(rec)
   v.steps, v.step_bytes = rec.steps or 0, rec.step_bytes or 0
-  v.forked_from, v.forks = rec.forked_from, more.forks(tx, rec)
+  v.forked_from, v.forks, v.fired = rec.forked_from, more.forks(tx, rec), fired.typed(rec)
   local k = children.load(rec)
   if rec.reports then v.usage = { ledger = usage.ledger(tx, rec), pending = #usage.pending(tx, rec) } end
   v.inbound, v.nested, v.children, v.children_open = rec.inbound, rec.nested, k.total, k.open

@@ -4,6 +4,7 @@ local limits = require "lib.limits"
 local event = require "lib.event"
 local attempt = require "record.attempt"
 local execution = require "record.execution"
+local fired = require "record.fired"
 local waitpoint = require "record.waitpoint"
 local webhook = require "record.webhook"
 
@@ -57,6 +58,7 @@ function finish.execution(tx, rec, outcome, how)
     rec.waited = nil
     tx:announce("done", rec.id)
   end
+  if rec.firing then fired.ended(tx, rec, execution.namespace(rec), outcome) end
   if rec.webhook then rec.hook = webhook.of_execution(tx, rec, events[outcome]) end
   execution.save(tx, rec)
   local data, took = how.data, tx.now - rec.created

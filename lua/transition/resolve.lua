@@ -4,6 +4,7 @@ local dependencies = require "record.dependencies"
 local event = require "lib.event"
 local execution = require "record.execution"
 local finish = require "transition.finish"
+local fired = require "record.fired"
 local flow = require "record.flow"
 local keys = require "lib.keys"
 local limits = require "lib.limits"
@@ -240,6 +241,7 @@ function owed.settle_flow(tx, f)
     event.of_flow(tx, f, flow_event[f.outcome])
   end
   f.ended = tx.now
+  if f.firing then fired.ended(tx, f, f.namespace, f.outcome) end
   if f.webhook then f.hook = webhook.of_flow(tx, f) end
   if f.stored > 0 then flow.walk_over(tx, f, "free") end
   flow.save(tx, f)

@@ -7,6 +7,7 @@ local lists = require "index.lists"
 local queues = require "index.queues"
 local timers = require "index.timers"
 local execution = require "record.execution"
+local fired = require "record.fired"
 local lane = require "record.lane"
 local spec = require "record.spec"
 local plain = require "transition.plain"
@@ -78,6 +79,7 @@ local function note_rare(rec, m, copy, now)
   if m.max_replays then rec.max_replays = m.max_replays end
   if m.fairness_key then rec.fairness_key = m.fairness_key end
   if m.completion_webhook then rec.webhook = m.completion_webhook end
+  if m.fired then fired.note(rec, m.fired) end
   if m.stream then rec.max_frames = m.stream.max_frames end
   if m.input_encoding and m.input_encoding ~= "json" then rec.input_in = m.input_encoding end
   if m.tags and next(m.tags) then rec.tags = cmsgpack.pack(spec.flatten(m.tags)) end

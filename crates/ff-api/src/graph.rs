@@ -59,6 +59,12 @@ pub struct Flow {
     pub stop: Option<FlowStop>,
     /// The member it runs in place of.
     pub parent_id: Option<ExecutionId>,
+    /// The schedule that submitted it, in its namespace.
+    pub schedule: Option<String>,
+    /// The time of the schedule that it belongs to.
+    pub nominal_at: Option<i64>,
+    /// When the schedule fired.
+    pub fired_at: Option<i64>,
     /// Failures that no other member took up.
     pub uncaught_failures: i64,
     /// Told when it has ended.
@@ -90,6 +96,9 @@ impl From<generated::Flow> for Flow {
             budgets: flow.budgets.unwrap_or_default(),
             stop: flow.stop,
             parent_id: flow.parent_id,
+            nominal_at: flow.fired.as_ref().map(|fired| fired.nominal_at),
+            fired_at: flow.fired.as_ref().map(|fired| fired.fired_at),
+            schedule: flow.fired.map(|fired| fired.schedule),
             uncaught_failures: flow.uncaught_failures,
             completion_webhook: flow.completion_webhook,
             webhook: None,

@@ -30,6 +30,7 @@ pub mod problem;
 pub mod quotas;
 pub mod reset;
 pub mod results;
+pub mod schedules;
 pub mod server;
 pub mod steps;
 pub mod streams;
@@ -69,6 +70,7 @@ pub fn operations() -> impl Iterator<Item = &'static operation::Declared> {
         lanes::OPERATIONS,
         quotas::OPERATIONS,
         results::OPERATIONS,
+        schedules::OPERATIONS,
         server::OPERATIONS,
         steps::OPERATIONS,
         streams::OPERATIONS,

@@ -74,6 +74,8 @@ parts! {
     Flow: "flow" is FlowId as FlowId, |text| uuid("flow_id", text);
     /// The lane.
     Lane: "name" is String as vocabulary::LaneName, named;
+    /// The schedule.
+    Schedule: "name" is String as vocabulary::ScheduleName, named;
     /// The worker's instance.
     Instance: "name" is String as vocabulary::Instance, named;
     /// The name of the key.

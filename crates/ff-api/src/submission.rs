@@ -189,7 +189,7 @@ macro_rules! submission {
                     execution_id, namespace, lane, kind, input, priority, retention_ms, body_digest: _, input_encoding, tags,
                     delay_until, delay_ms, deadline_at, deadline_ms, start_within_ms, idempotency_key, idempotency_ttl_ms,
                     retry, attempt_timeout_ms, max_reclaims, max_replays, requires, prefers, fairness_key, budgets, quotas,
-                    fallbacks, stream, trace_parent, completion_webhook, lane_depth: _,
+                    fallbacks, stream, trace_parent, completion_webhook, lane_depth: _, fired: _,
                 } = fields;
                 let input = input.map(|ff_script::Bytes(bytes)| match input_encoding {
                     Some(encoding) => $crate::Payload::stored(bytes, &encoding),

@@ -36,6 +36,10 @@ texts! {
     Namespace: 1..=64 as "^[A-Za-z0-9._-]*[A-Za-z0-9_-][A-Za-z0-9._-]*$";
     /// A lane.
     LaneName: 1..=64 as "^[A-Za-z0-9._-]*[A-Za-z0-9_-][A-Za-z0-9._-]*$";
+    /// A schedule.
+    ScheduleName: 1..=64 as "^[A-Za-z0-9._-]*[A-Za-z0-9_-][A-Za-z0-9._-]*$";
+    /// A cron expression.
+    CronText: 1..=256;
     /// The name of a worker's program.
     WorkerId: 1..=64 as "^[A-Za-z0-9._-]*[A-Za-z0-9_-][A-Za-z0-9._-]*$";
     /// The name of one running worker.
@@ -120,6 +124,10 @@ macro_rules! numbers {
 numbers! {
     /// A time: milliseconds since the epoch.
     TimeMs: 0..=EXACT_MAX;
+    /// The distance of the times of a schedule, at least a second.
+    EveryMs: 1_000..=315_360_000_000_isize;
+    /// How many firings are left.
+    Remaining: 1..=EXACT_MAX;
     /// A duration in milliseconds, at most ten years.
     DurationMs: 0..=315_360_000_000_isize;
     /// How long a long poll waits, in milliseconds.

@@ -111,6 +111,8 @@ enum Command {
     Budget(commands::budget::BudgetCommand),
     /// Makes, shows, changes, throttles and deletes quotas.
     Quota(commands::quota::QuotaCommand),
+    /// Makes, shows, pauses, fires and deletes schedules.
+    Schedule(commands::schedule::ScheduleCommand),
     /// Verifies the invariants of a store; --repair fixes each finding that has only one correct fix.
     Fsck(commands::fsck::FsckCommand),
     /// Shows lanes, workers and rates live.
@@ -204,6 +206,7 @@ async fn main() -> ExitCode {
         Command::Webhook(webhook) => webhook.run().await,
         Command::Budget(budget) => budget.run().await,
         Command::Quota(quota) => quota.run().await,
+        Command::Schedule(schedule) => schedule.run().await,
         Command::Fsck(fsck) => fsck.run().await,
         Command::Top(top) => top.run().await,
         Command::Doctor(doctor) => doctor.run().await,

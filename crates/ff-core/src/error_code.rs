@@ -20,6 +20,12 @@ text_enum! {
         LaneNotFound = "lane_not_found",
         /// The grant is unknown, was consumed or ran out.
         GrantNotFound = "grant_not_found",
+        /// The namespace has no schedule of this name.
+        ScheduleNotFound = "schedule_not_found",
+        /// The schedule has another version than the one named; detail says which.
+        ScheduleVersionConflict = "schedule_version_conflict",
+        /// A backfill of the schedule is under way; detail says which.
+        ScheduleBusy = "schedule_busy",
         /// No flow has this id, or it was retired.
         FlowNotFound = "flow_not_found",
         /// No budget has this id.
@@ -133,6 +139,9 @@ impl ErrorCode {
             ErrorCode::WorkerNotRegistered => Class::NotFound,
             ErrorCode::LaneNotFound => Class::NotFound,
             ErrorCode::GrantNotFound => Class::NotFound,
+            ErrorCode::ScheduleNotFound => Class::NotFound,
+            ErrorCode::ScheduleVersionConflict => Class::Conflict,
+            ErrorCode::ScheduleBusy => Class::Conflict,
             ErrorCode::FlowNotFound => Class::NotFound,
             ErrorCode::BudgetNotFound => Class::NotFound,
             ErrorCode::ReservationNotFound => Class::NotFound,
@@ -196,6 +205,9 @@ impl ErrorCode {
             ErrorCode::WorkerNotRegistered => "The worker instance is unknown or its registration ran out.",
             ErrorCode::LaneNotFound => "The lane has never been used or configured.",
             ErrorCode::GrantNotFound => "The grant is unknown, was consumed or ran out.",
+            ErrorCode::ScheduleNotFound => "The namespace has no schedule of this name.",
+            ErrorCode::ScheduleVersionConflict => "The schedule has another version than the one named; detail says which.",
+            ErrorCode::ScheduleBusy => "A backfill of the schedule is under way; detail says which.",
             ErrorCode::FlowNotFound => "No flow has this id, or it was retired.",
             ErrorCode::BudgetNotFound => "No budget has this id.",
             ErrorCode::ReservationNotFound => "The reservation is unknown, was settled, released or ran out.",

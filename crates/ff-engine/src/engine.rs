@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::background::share::Owned;
 use crate::background::webhooks::{self, Courier};
-use crate::background::{Clock, events, holders, outbox, routes, share, timers, unblock};
+use crate::background::{Clock, events, holders, outbox, routes, schedules, share, timers, unblock};
 use crate::feed::{Cursor, Feed, FeedFilter, Readers};
 use crate::operations::Operations;
 use crate::streams::Streams;
@@ -84,6 +84,7 @@ impl Engine {
             outbox::start(background.clone(), owners.clone(), options.sweep_every, &mut tasks, stop.clone());
             holders::start(background.clone(), owners.clone(), &mut tasks, stop.clone());
             unblock::start(operations.clone(), owners.clone(), &mut tasks, stop.clone());
+            schedules::start(operations.in_background(), owners.clone(), options.sweep_every, &mut tasks, stop.clone());
             events::start(background, owners.clone(), &mut tasks, stop.clone());
             looks_after = Some(owners);
             first_beat = Some(owned);
@@ -91,6 +92,7 @@ impl Engine {
         let mut watched: Vec<Route> = client.execution_routes().collect();
         watched.extend(client.quota_routes());
         watched.extend(client.budget_routes());
+        watched.extend(client.schedule_routes());
         watched.push(Route::Fleet);
         host.subscribe(&watched).await?;
         // Behind the subscription: what is owned is looked at once, and from then on announcements tell.

@@ -297,18 +297,20 @@ pub struct Feed {
     _counted: Counted,
 }
 
-/// Fleet events are filed under a number no partition of executions has; budgets and quotas are numbered behind it. A cursor
+/// Fleet events are filed under a number no partition of executions has; budgets, quotas and schedules are numbered behind it. A cursor
 /// made before these were read says nothing of them but the time, and goes on from there.
 const FLEET: u32 = 0xffff;
 const BUDGETS: u32 = 0x1_0000;
 const QUOTAS: u32 = 0x2_0000;
+const SCHEDULES: u32 = 0x3_0000;
 
 fn number(route: Route) -> u32 {
     match route {
         Route::Execution(n) => u32::from(n),
         Route::Budget(n) => BUDGETS | u32::from(n),
         Route::Quota(n) => QUOTAS | u32::from(n),
-        Route::Fleet | Route::Schedule(_) | Route::Config => FLEET,
+        Route::Schedule(n) => SCHEDULES | u32::from(n),
+        Route::Fleet | Route::Config => FLEET,
     }
 }
 
@@ -466,7 +468,7 @@ impl Feed {
 
 fn routes(client: &Client) -> Vec<Route> {
     let admission = client.budget_routes().chain(client.quota_routes());
-    client.execution_routes().chain(admission).chain([Route::Fleet]).collect()
+    client.execution_routes().chain(admission).chain(client.schedule_routes()).chain([Route::Fleet]).collect()
 }
 
 #[cfg(test)]

@@ -198,6 +198,7 @@ impl Fsck {
             .execution_routes()
             .chain(client.quota_routes())
             .chain(client.budget_routes())
+            .chain(client.schedule_routes())
             .chain([Route::Fleet])
             .map(|route| (route.tag().expect("only the configuration has no tag"), route))
             .collect();

@@ -38,6 +38,8 @@ pub struct Inventory {
     pub events: i64,
     /// Flows kept.
     pub flows: i64,
+    /// Schedules.
+    pub schedules: i64,
     /// Flows that still owe their members a cancel, and how many members that is.
     pub cancel_backlog: i64,
     /// Members that are still to be cancelled.
@@ -225,6 +227,7 @@ impl Operations {
             .execution_routes()
             .chain(client.budget_routes())
             .chain(client.quota_routes())
+            .chain(client.schedule_routes())
             .chain([Route::Fleet])
             .collect();
         let commands = async { Ok(client.host().store_commands().await?) };
@@ -256,13 +259,13 @@ impl Operations {
         };
         let mut part = Part { tally, stats: None, budgets: None, quotas: None };
         match route {
-            Route::Execution(_) => part.stats = Some(partition_stats(client, route).await?),
+            Route::Execution(_) | Route::Schedule(_) => part.stats = Some(partition_stats(client, route).await?),
             Route::Budget(_) => part.budgets = Some(client.call(route, &BudgetStats { limit: TOLD_MAX }).await?),
             Route::Quota(_) => {
                 let call = QuotaStats { limit: TOLD_MAX, keys_max: TOLD_MAX };
                 part.quotas = Some(client.call(route, &call).await?);
             }
-            Route::Fleet | Route::Schedule(_) | Route::Config => {}
+            Route::Fleet | Route::Config => {}
         }
         Ok(part)
     }
@@ -310,6 +313,7 @@ impl Inventory {
             flows,
             lanes,
             pending_cancels,
+            schedules,
             timers,
             more: _,
             next_timer_at: _,
@@ -320,6 +324,7 @@ impl Inventory {
         self.events += events;
         self.executions += executions;
         self.flows += flows;
+        self.schedules += schedules;
         self.pending_cancels += pending_cancels;
         self.timers += timers;
         for counts in lanes {

@@ -22,6 +22,7 @@ pub mod fsck;
 mod fsck_budgets;
 pub mod inventory;
 pub mod news;
+pub mod schedules;
 pub mod streams;
 mod turns;
 pub mod waiting;

@@ -152,6 +152,18 @@ impl Client {
         Route::Quota(u16::from_be_bytes([digest[0], digest[1]]) % self.partitions.quotas)
     }
 
+    /// Where a schedule lives: its namespace and name decide.
+    #[must_use]
+    pub fn route_of_schedule(&self, namespace: &str, name: &str) -> Route {
+        let digest = Sha256::new().chain_update(namespace).chain_update("/").chain_update(name).finalize();
+        Route::Schedule(u16::from_be_bytes([digest[0], digest[1]]) % self.partitions.schedules)
+    }
+
+    /// All partitions of schedules.
+    pub fn schedule_routes(&self) -> impl Iterator<Item = Route> + use<> {
+        (0..self.partitions.schedules).map(Route::Schedule)
+    }
+
     /// All partitions of quotas.
     pub fn quota_routes(&self) -> impl Iterator<Item = Route> + use<> {
         (0..self.partitions.quotas).map(Route::Quota)

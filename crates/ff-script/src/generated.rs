@@ -411,6 +411,38 @@ wire_words! {
 }
 
 wire_words! {
+    /// What happens when a time comes and the last firing has not ended.
+    Overlap {
+        Skip = "skip",
+        QueueOne = "queue_one",
+        QueueAll = "queue_all",
+        CancelPrevious = "cancel_previous",
+        Allow = "allow",
+    }
+}
+
+wire_words! {
+    /// The contract type `firing_cause`.
+    FiringCause {
+        Time = "time",
+        Trigger = "trigger",
+        Backfill = "backfill",
+    }
+}
+
+wire_words! {
+    /// What became of a firing: it waits for the end of another one, is being submitted, runs, or has ended.
+    FiringState {
+        Waiting = "waiting",
+        Due = "due",
+        Running = "running",
+        Ended = "ended",
+        Skipped = "skipped",
+        Missed = "missed",
+    }
+}
+
+wire_words! {
     /// The contract type `attempt_type`.
     AttemptType {
         Initial = "initial",
@@ -677,13 +709,249 @@ wire_split_struct! {
         completion_webhook ("completion_webhook"): Option<String>,
         /// `count?`: 0 to 9007199254740991
         lane_depth ("lane_depth"): Option<i64>,
+        /// `fired?`
+        fired ("fired"): Option<Fired>,
     }
 }
 impl Submission {
     /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(execution_id: ExecutionId, namespace: String, lane: String, kind: String, body_digest: String) -> Self {
-        Self { execution_id, namespace, lane, kind, body_digest, input: None, priority: None, retention_ms: None, input_encoding: None, tags: None, delay_until: None, delay_ms: None, deadline_at: None, deadline_ms: None, start_within_ms: None, idempotency_key: None, idempotency_ttl_ms: None, retry: None, attempt_timeout_ms: None, max_reclaims: None, max_replays: None, requires: None, prefers: None, fairness_key: None, budgets: None, quotas: None, fallbacks: None, stream: None, trace_parent: None, completion_webhook: None, lane_depth: None }
+        Self { execution_id, namespace, lane, kind, body_digest, input: None, priority: None, retention_ms: None, input_encoding: None, tags: None, delay_until: None, delay_ms: None, deadline_at: None, deadline_ms: None, start_within_ms: None, idempotency_key: None, idempotency_ttl_ms: None, retry: None, attempt_timeout_ms: None, max_reclaims: None, max_replays: None, requires: None, prefers: None, fairness_key: None, budgets: None, quotas: None, fallbacks: None, stream: None, trace_parent: None, completion_webhook: None, lane_depth: None, fired: None }
+    }
+}
+
+wire_struct! {
+    /// The firing of a schedule that submits this.
+    Fired {
+        /// `schedule_name`: 1 to 64 bytes of `^[%w%._%-]+$`. A schedule, unique in its namespace.
+        schedule ("schedule"): String,
+        /// `count`: 0 to 9007199254740991
+        number ("number"): i64,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        nominal_at ("nominal_at"): i64,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        fired_at ("fired_at"): i64,
+    }
+}
+
+wire_struct! {
+    /// A time every so many milliseconds, counted from the anchor.
+    ScheduleEvery {
+        /// `every_ms`: 1000 to 315360000000
+        every_ms ("every_ms"): i64,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        anchor_at ("anchor_at"): i64,
+    }
+}
+
+wire_struct! {
+    /// A schedule's definition. The library reckons `every`; times of a `calendar` are supplied.
+    NewSchedule {
+        /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
+        namespace ("namespace"): String,
+        /// `schedule_name`: 1 to 64 bytes of `^[%w%._%-]+$`. A schedule, unique in its namespace.
+        name ("name"): String,
+        /// `schedule_definition`: at most 65536 bytes
+        definition ("definition"): Bytes,
+        /// `schedule_action`: at most 2097152 bytes
+        action ("action"): Bytes,
+        /// `schedule_everies`: list of `schedule_every`, at most 16
+        every ("every"): Vec<ScheduleEvery>,
+        /// `bool`: true or false
+        calendar ("calendar"): bool,
+        /// `overlap`: `skip`, `queue_one`, `queue_all`, `cancel_previous`, `allow`. What happens when a time comes and the last firing has not ended.
+        overlap ("overlap"): Overlap,
+        /// `duration_ms`: 0 to 315360000000
+        catch_up_ms ("catch_up_ms"): i64,
+        /// `duration_ms?`: 0 to 315360000000
+        jitter_ms ("jitter_ms"): Option<i64>,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        starts_at ("starts_at"): Option<i64>,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        ends_at ("ends_at"): Option<i64>,
+        /// `count?`: 0 to 9007199254740991
+        remaining ("remaining"): Option<i64>,
+    }
+}
+
+wire_struct! {
+    /// One firing of a schedule; a missed one may stand for several (`count`).
+    Firing {
+        /// `count`: 0 to 9007199254740991
+        number ("number"): i64,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        nominal_at ("nominal_at"): i64,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        fired_at ("fired_at"): i64,
+        /// `firing_cause`: `time`, `trigger`, `backfill`
+        cause ("cause"): FiringCause,
+        /// `firing_state`: `waiting`, `due`, `running`, `ended`, `skipped`, `missed`. What became of a firing: it waits for the end of another one, is being submitted, runs, or has ended.
+        state ("state"): FiringState,
+        /// `uuid?`: a UUID in lower case
+        run_id ("run_id"): Option<Uuid>,
+        /// `firing_why?`: 1 to 64 bytes. Why a firing was skipped or missed.
+        why ("why"): Option<String>,
+        /// `firing_outcome?`: 1 to 32 bytes. How the execution or flow ended.
+        outcome ("outcome"): Option<String>,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        ended_at ("ended_at"): Option<i64>,
+        /// `count?`: 0 to 9007199254740991
+        count ("count"): Option<i64>,
+        /// `count?`: 0 to 9007199254740991
+        tries ("tries"): Option<i64>,
+    }
+}
+impl Firing {
+    /// The required fields only; optional ones are absent.
+    #[must_use]
+    pub fn new(number: i64, nominal_at: i64, fired_at: i64, cause: FiringCause, state: FiringState) -> Self {
+        Self { number, nominal_at, fired_at, cause, state, run_id: None, why: None, outcome: None, ended_at: None, count: None, tries: None }
+    }
+}
+
+wire_struct! {
+    /// Times up to `to` that came too long ago, and how many they are.
+    MissedTimes {
+        /// `count`: 0 to 9007199254740991
+        count ("count"): i64,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        first ("first"): i64,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        last ("last"): i64,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        to ("to"): i64,
+    }
+}
+
+wire_struct! {
+    /// The contract type `schedule_pause`.
+    #[derive(serde::Serialize, serde::Deserialize)]
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+    SchedulePause {
+        #[cfg_attr(feature = "openapi", schema(min_length = 0, max_length = 4096))]
+        /// `reason?`: 0 to 4096 bytes
+        reason ("reason"): Option<String>,
+        #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 128))]
+        /// `actor`: 1 to 128 bytes
+        actor ("actor"): String,
+        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 9007199254740991_i64))]
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        at ("at"): i64,
+    }
+}
+impl SchedulePause {
+    /// The required fields only; optional ones are absent.
+    #[must_use]
+    pub fn new(actor: String, at: i64) -> Self {
+        Self { actor, at, reason: None }
+    }
+}
+
+wire_struct! {
+    /// A backfill and how far it is: times up to `cursor` are decided.
+    #[derive(serde::Serialize, serde::Deserialize)]
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+    Backfill {
+        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 9007199254740991_i64))]
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        from ("from"): i64,
+        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 9007199254740991_i64))]
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        to ("to"): i64,
+        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 9007199254740991_i64))]
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        cursor ("cursor"): i64,
+        /// `overlap`: `skip`, `queue_one`, `queue_all`, `cancel_previous`, `allow`. What happens when a time comes and the last firing has not ended.
+        overlap ("overlap"): Overlap,
+        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 9007199254740991_i64))]
+        /// `count`: 0 to 9007199254740991
+        total ("total"): i64,
+        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 9007199254740991_i64))]
+        /// `count`: 0 to 9007199254740991
+        fired ("fired"): i64,
+        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 9007199254740991_i64))]
+        /// `count`: 0 to 9007199254740991
+        skipped ("skipped"): i64,
+        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 9007199254740991_i64))]
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        started_at ("started_at"): i64,
+        #[cfg_attr(feature = "openapi", schema(minimum = 0_i64, maximum = 9007199254740991_i64))]
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        ended_at ("ended_at"): Option<i64>,
+        /// `bool`: true or false
+        stopped ("stopped"): bool,
+        #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 128))]
+        /// `actor`: 1 to 128 bytes
+        actor ("actor"): String,
+    }
+}
+
+wire_struct! {
+    /// A schedule: times up to `cursor` are decided. `next_at` is the next nominal time, if it is known.
+    Schedule {
+        /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
+        namespace ("namespace"): String,
+        /// `schedule_name`: 1 to 64 bytes of `^[%w%._%-]+$`. A schedule, unique in its namespace.
+        name ("name"): String,
+        /// `uuid`: a UUID in lower case
+        schedule_id ("schedule_id"): Uuid,
+        /// `count`: 0 to 9007199254740991
+        version ("version"): i64,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        created_at ("created_at"): i64,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        changed_at ("changed_at"): i64,
+        /// `schedule_definition`: at most 65536 bytes
+        definition ("definition"): Bytes,
+        /// `overlap`: `skip`, `queue_one`, `queue_all`, `cancel_previous`, `allow`. What happens when a time comes and the last firing has not ended.
+        overlap ("overlap"): Overlap,
+        /// `duration_ms`: 0 to 315360000000
+        catch_up_ms ("catch_up_ms"): i64,
+        /// `duration_ms?`: 0 to 315360000000
+        jitter_ms ("jitter_ms"): Option<i64>,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        starts_at ("starts_at"): Option<i64>,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        ends_at ("ends_at"): Option<i64>,
+        /// `count?`: 0 to 9007199254740991
+        remaining ("remaining"): Option<i64>,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        cursor ("cursor"): i64,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        next_at ("next_at"): Option<i64>,
+        /// `schedule_pause?`
+        paused ("paused"): Option<SchedulePause>,
+        /// `bool`: true or false
+        over ("over"): bool,
+        /// `count`: 0 to 9007199254740991
+        fired ("fired"): i64,
+        /// `count`: 0 to 9007199254740991
+        skipped ("skipped"): i64,
+        /// `count`: 0 to 9007199254740991
+        missed ("missed"): i64,
+        /// `firing?`
+        last ("last"): Option<Firing>,
+        /// `count`: 0 to 9007199254740991
+        running ("running"): i64,
+        /// `count`: 0 to 9007199254740991
+        waiting ("waiting"): i64,
+        /// `count`: 0 to 9007199254740991
+        unsubmitted ("unsubmitted"): i64,
+        /// `firing_why?`: 1 to 64 bytes. Why a firing was skipped or missed.
+        refused ("refused"): Option<String>,
+        /// `backfill?`
+        backfill ("backfill"): Option<Backfill>,
+    }
+}
+
+wire_struct! {
+    /// Where a list of schedules goes on.
+    SchedulePosition {
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        created_at ("created_at"): i64,
+        /// `schedule_path`: 3 to 129 bytes. `namespace/name`.
+        path ("path"): String,
     }
 }
 
@@ -1040,13 +1308,15 @@ wire_struct! {
         body_digest ("body_digest"): String,
         /// `execution_id?`: a UUID in lower case
         parent_id ("parent_id"): Option<ExecutionId>,
+        /// `fired?`
+        fired ("fired"): Option<Fired>,
     }
 }
 impl NewFlow {
     /// The required fields only; optional ones are absent.
     #[must_use]
     pub fn new(flow_id: FlowId, namespace: String, kind: String, on_member_failure: OnMemberFailure, body_digest: String) -> Self {
-        Self { flow_id, namespace, kind, on_member_failure, body_digest, deadline_at: None, deadline_ms: None, retention_ms: None, default_lane: None, default_retry: None, budgets: None, completion_webhook: None, parent_id: None }
+        Self { flow_id, namespace, kind, on_member_failure, body_digest, deadline_at: None, deadline_ms: None, retention_ms: None, default_lane: None, default_retry: None, budgets: None, completion_webhook: None, parent_id: None, fired: None }
     }
 }
 
@@ -1188,6 +1458,8 @@ wire_struct! {
         uncaught_failures ("uncaught_failures"): i64,
         /// `url?`: 1 to 2048 bytes of `^https?://[^/%?#%s%c]+[^#%s%c]*$`. Where a webhook goes: an address without a fragment.
         completion_webhook ("completion_webhook"): Option<String>,
+        /// `fired?`
+        fired ("fired"): Option<Fired>,
     }
 }
 
@@ -2598,6 +2870,8 @@ wire_struct! {
         forked_from ("forked_from"): Option<ExecutionId>,
         /// `[execution_id]`: a UUID in lower case
         forks ("forks"): Vec<ExecutionId>,
+        /// `fired?`
+        fired ("fired"): Option<Fired>,
     }
 }
 
@@ -5268,6 +5542,452 @@ impl Default for DescribeWebhook {
 }
 
 wire_struct! {
+    /// Creates a schedule, or replaces the definition of one: its pause, its counts and its firings stay. With `version` only if that is its version; 0 means that there is none yet. Other times than before begin now.
+    ///
+    /// Calls `ff_put_schedule`.
+    /// Fails with `schedule_version_conflict`.
+    PutSchedule {
+        /// `actor`: 1 to 128 bytes
+        actor ("actor"): String,
+        /// `new_schedule`
+        schedule ("schedule"): NewSchedule,
+        /// `uuid`: a UUID in lower case
+        schedule_id ("schedule_id"): Uuid,
+        /// `count?`: 0 to 9007199254740991
+        version ("version"): Option<i64>,
+    }
+}
+wire_reply! {
+    /// The reply of [`PutSchedule`].
+    PutScheduleReply {
+        Changed ("changed") {
+            now ("now"): i64,
+            schedule ("schedule"): Schedule,
+        },
+        Created ("created") {
+            now ("now"): i64,
+            schedule ("schedule"): Schedule,
+        },
+    }
+}
+wire_call!(PutSchedule -> PutScheduleReply, "ff_put_schedule", read_only: false);
+impl PutSchedule {
+    /// The required fields only; optional ones are absent.
+    #[must_use]
+    pub fn new(actor: String, schedule: NewSchedule, schedule_id: Uuid) -> Self {
+        Self { actor, schedule, schedule_id, version: None }
+    }
+}
+
+wire_struct! {
+    /// A schedule with what it submits.
+    ///
+    /// Calls `ff_get_schedule`.
+    /// Fails with `schedule_not_found`.
+    GetSchedule {
+        /// `schedule_name`: 1 to 64 bytes of `^[%w%._%-]+$`. A schedule, unique in its namespace.
+        name ("name"): String,
+        /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
+        namespace ("namespace"): String,
+    }
+}
+wire_reply! {
+    /// The reply of [`GetSchedule`].
+    GetScheduleReply {
+        Found ("found") {
+            action ("action"): Bytes,
+            now ("now"): i64,
+            schedule ("schedule"): Schedule,
+        },
+    }
+}
+wire_call!(GetSchedule -> GetScheduleReply, "ff_get_schedule", read_only: true);
+
+wire_struct! {
+    /// Schedules of this partition, newest first; a page may be short, `more` says whether to go on after `last`.
+    ///
+    /// Calls `ff_list_schedules`.
+    ListSchedules {
+        /// `schedule_position?`
+        after ("after"): Option<SchedulePosition>,
+        /// `batch_size`: 1 to 64
+        limit ("limit"): i64,
+        /// `namespace?`: 1 to 64 bytes of `^[%w%._%-]+$`
+        namespace ("namespace"): Option<String>,
+    }
+}
+wire_reply! {
+    /// The reply of [`ListSchedules`].
+    ListSchedulesReply {
+        Page ("page") {
+            items ("items"): Vec<Schedule>,
+            last ("last"): Option<SchedulePosition>,
+            more ("more"): bool,
+            now ("now"): i64,
+        },
+    }
+}
+wire_call!(ListSchedules -> ListSchedulesReply, "ff_list_schedules", read_only: true);
+impl ListSchedules {
+    /// The required fields only; optional ones are absent.
+    #[must_use]
+    pub fn new(limit: i64) -> Self {
+        Self { limit, after: None, namespace: None }
+    }
+}
+
+wire_struct! {
+    /// Removes a schedule with its firings. What it submitted goes on; what it has not submitted yet is not submitted any more.
+    ///
+    /// Calls `ff_delete_schedule`.
+    /// Fails with `schedule_not_found`.
+    DeleteSchedule {
+        /// `actor`: 1 to 128 bytes
+        actor ("actor"): String,
+        /// `schedule_name`: 1 to 64 bytes of `^[%w%._%-]+$`. A schedule, unique in its namespace.
+        name ("name"): String,
+        /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
+        namespace ("namespace"): String,
+    }
+}
+wire_reply! {
+    /// The reply of [`DeleteSchedule`].
+    DeleteScheduleReply {
+        Deleted ("deleted"),
+    }
+}
+wire_call!(DeleteSchedule -> DeleteScheduleReply, "ff_delete_schedule", read_only: false);
+
+wire_struct! {
+    /// Stops a schedule from firing by itself. What has come by now comes first; a paused one keeps its first reason.
+    ///
+    /// Calls `ff_pause_schedule`.
+    /// Fails with `schedule_not_found`.
+    PauseSchedule {
+        /// `actor`: 1 to 128 bytes
+        actor ("actor"): String,
+        /// `schedule_name`: 1 to 64 bytes of `^[%w%._%-]+$`. A schedule, unique in its namespace.
+        name ("name"): String,
+        /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
+        namespace ("namespace"): String,
+        /// `reason?`: 0 to 4096 bytes
+        reason ("reason"): Option<String>,
+    }
+}
+wire_reply! {
+    /// The reply of [`PauseSchedule`].
+    PauseScheduleReply {
+        Paused ("paused") {
+            schedule ("schedule"): Schedule,
+        },
+    }
+}
+wire_call!(PauseSchedule -> PauseScheduleReply, "ff_pause_schedule", read_only: false);
+impl PauseSchedule {
+    /// The required fields only; optional ones are absent.
+    #[must_use]
+    pub fn new(actor: String, name: String, namespace: String) -> Self {
+        Self { actor, name, namespace, reason: None }
+    }
+}
+
+wire_struct! {
+    /// Lets a paused schedule fire again. Times that passed meanwhile are not made up for; a backfill does that.
+    ///
+    /// Calls `ff_resume_schedule`.
+    /// Fails with `schedule_not_found`.
+    ResumeSchedule {
+        /// `actor`: 1 to 128 bytes
+        actor ("actor"): String,
+        /// `schedule_name`: 1 to 64 bytes of `^[%w%._%-]+$`. A schedule, unique in its namespace.
+        name ("name"): String,
+        /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
+        namespace ("namespace"): String,
+    }
+}
+wire_reply! {
+    /// The reply of [`ResumeSchedule`].
+    ResumeScheduleReply {
+        Resumed ("resumed") {
+            schedule ("schedule"): Schedule,
+        },
+    }
+}
+wire_call!(ResumeSchedule -> ResumeScheduleReply, "ff_resume_schedule", read_only: false);
+
+wire_struct! {
+    /// Fires a schedule now, whatever runs, and while it is paused, too. The caller submits what `ff_take_firing` answers; when it does not, a timer does. The same request answers the first firing, while that is kept.
+    ///
+    /// Calls `ff_trigger_schedule`.
+    /// Fails with `schedule_not_found`.
+    /// Fails with `try_again`.
+    TriggerSchedule {
+        /// `actor`: 1 to 128 bytes
+        actor ("actor"): String,
+        /// `schedule_name`: 1 to 64 bytes of `^[%w%._%-]+$`. A schedule, unique in its namespace.
+        name ("name"): String,
+        /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
+        namespace ("namespace"): String,
+        /// `request_id`: a UUID in lower case
+        request_id ("request_id"): Uuid,
+    }
+}
+wire_reply! {
+    /// The reply of [`TriggerSchedule`].
+    TriggerScheduleReply {
+        Known ("known") {
+            number ("number"): i64,
+            run_id ("run_id"): Uuid,
+        },
+        Triggered ("triggered") {
+            number ("number"): i64,
+            run_id ("run_id"): Uuid,
+        },
+    }
+}
+wire_call!(TriggerSchedule -> TriggerScheduleReply, "ff_trigger_schedule", read_only: false);
+
+wire_struct! {
+    /// Fires the times from `from` to `to`, both included, in order and under the overlap policy. The times are supplied in pieces (`ff_refill_backfill`); `total` says how many there are.
+    ///
+    /// Calls `ff_backfill_schedule`.
+    /// Fails with `schedule_not_found`.
+    /// Fails with `schedule_busy`.
+    BackfillSchedule {
+        /// `actor`: 1 to 128 bytes
+        actor ("actor"): String,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        from ("from"): i64,
+        /// `schedule_name`: 1 to 64 bytes of `^[%w%._%-]+$`. A schedule, unique in its namespace.
+        name ("name"): String,
+        /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
+        namespace ("namespace"): String,
+        /// `overlap?`: `skip`, `queue_one`, `queue_all`, `cancel_previous`, `allow`. What happens when a time comes and the last firing has not ended.
+        overlap ("overlap"): Option<Overlap>,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        to ("to"): i64,
+        /// `count`: 0 to 9007199254740991
+        total ("total"): i64,
+    }
+}
+wire_reply! {
+    /// The reply of [`BackfillSchedule`].
+    BackfillScheduleReply {
+        Started ("started") {
+            schedule ("schedule"): Schedule,
+        },
+    }
+}
+wire_call!(BackfillSchedule -> BackfillScheduleReply, "ff_backfill_schedule", read_only: false);
+impl BackfillSchedule {
+    /// The required fields only; optional ones are absent.
+    #[must_use]
+    pub fn new(actor: String, from: i64, name: String, namespace: String, to: i64, total: i64) -> Self {
+        Self { actor, from, name, namespace, to, total, overlap: None }
+    }
+}
+
+wire_struct! {
+    /// Ends a backfill where it is; what it fired goes on. One that has ended stays as it is.
+    ///
+    /// Calls `ff_stop_backfill`.
+    /// Fails with `schedule_not_found`.
+    StopBackfill {
+        /// `actor`: 1 to 128 bytes
+        actor ("actor"): String,
+        /// `schedule_name`: 1 to 64 bytes of `^[%w%._%-]+$`. A schedule, unique in its namespace.
+        name ("name"): String,
+        /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
+        namespace ("namespace"): String,
+    }
+}
+wire_reply! {
+    /// The reply of [`StopBackfill`].
+    StopBackfillReply {
+        Stopped ("stopped") {
+            schedule ("schedule"): Schedule,
+        },
+    }
+}
+wire_call!(StopBackfill -> StopBackfillReply, "ff_stop_backfill", read_only: false);
+
+wire_struct! {
+    /// Supplies the times of a calendar after `after`: all of them up to `reckoned`, or all there will ever be when that is absent. Times up to `missed.to` came too long ago: they are counted. Under another version, or when those were counted by somebody else, nothing changes.
+    ///
+    /// Calls `ff_refill_schedule`.
+    /// Fails with `schedule_not_found`.
+    RefillSchedule {
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        after ("after"): i64,
+        /// `missed_times?`
+        missed ("missed"): Option<MissedTimes>,
+        /// `schedule_name`: 1 to 64 bytes of `^[%w%._%-]+$`. A schedule, unique in its namespace.
+        name ("name"): String,
+        /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
+        namespace ("namespace"): String,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        reckoned ("reckoned"): Option<i64>,
+        /// `planned_times`: list of `time_ms`, at most 64
+        times ("times"): Vec<i64>,
+        /// `count`: 0 to 9007199254740991
+        version ("version"): i64,
+    }
+}
+wire_reply! {
+    /// The reply of [`RefillSchedule`].
+    RefillScheduleReply {
+        Planned ("planned"),
+        Stale ("stale"),
+    }
+}
+wire_call!(RefillSchedule -> RefillScheduleReply, "ff_refill_schedule", read_only: false);
+impl RefillSchedule {
+    /// The required fields only; optional ones are absent.
+    #[must_use]
+    pub fn new(after: i64, name: String, namespace: String, times: Vec<i64>, version: i64) -> Self {
+        Self { after, name, namespace, times, version, missed: None, reckoned: None }
+    }
+}
+
+wire_struct! {
+    /// Supplies the next times of a backfill: all of them after `after` and up to `reckoned`.
+    ///
+    /// Calls `ff_refill_backfill`.
+    /// Fails with `schedule_not_found`.
+    RefillBackfill {
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        after ("after"): i64,
+        /// `schedule_name`: 1 to 64 bytes of `^[%w%._%-]+$`. A schedule, unique in its namespace.
+        name ("name"): String,
+        /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
+        namespace ("namespace"): String,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        reckoned ("reckoned"): i64,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        started_at ("started_at"): i64,
+        /// `planned_times`: list of `time_ms`, at most 64
+        times ("times"): Vec<i64>,
+    }
+}
+wire_reply! {
+    /// The reply of [`RefillBackfill`].
+    RefillBackfillReply {
+        Planned ("planned"),
+        Stale ("stale"),
+    }
+}
+wire_call!(RefillBackfill -> RefillBackfillReply, "ff_refill_backfill", read_only: false);
+
+wire_struct! {
+    /// The last firings of a schedule with what became of each, newest first.
+    ///
+    /// Calls `ff_list_firings`.
+    /// Fails with `schedule_not_found`.
+    ListFirings {
+        /// `schedule_name`: 1 to 64 bytes of `^[%w%._%-]+$`. A schedule, unique in its namespace.
+        name ("name"): String,
+        /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
+        namespace ("namespace"): String,
+    }
+}
+wire_reply! {
+    /// The reply of [`ListFirings`].
+    ListFiringsReply {
+        Firings ("firings") {
+            items ("items"): Vec<Firing>,
+        },
+    }
+}
+wire_call!(ListFirings -> ListFiringsReply, "ff_list_firings", read_only: true);
+
+wire_struct! {
+    /// What a firing submits, while that is owed: `settled` says that it was submitted, missed or forgotten.
+    ///
+    /// Calls `ff_take_firing`.
+    TakeFiring {
+        /// `schedule_name`: 1 to 64 bytes of `^[%w%._%-]+$`. A schedule, unique in its namespace.
+        name ("name"): String,
+        /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
+        namespace ("namespace"): String,
+        /// `count`: 0 to 9007199254740991
+        number ("number"): i64,
+    }
+}
+wire_reply! {
+    /// The reply of [`TakeFiring`].
+    TakeFiringReply {
+        Due ("due") {
+            action ("action"): Bytes,
+            firing ("firing"): Firing,
+        },
+        Settled ("settled"),
+    }
+}
+wire_call!(TakeFiring -> TakeFiringReply, "ff_take_firing", read_only: true);
+
+wire_struct! {
+    /// Records what became of a firing's submission: it was accepted (`outcome` says how it has ended already), or refused. A refused one is tried again within the catch-up window unless this is the `last` try, and missed afterwards.
+    ///
+    /// Calls `ff_settle_firing`.
+    SettleFiring {
+        /// `bool?`: true or false
+        last ("last"): Option<bool>,
+        /// `schedule_name`: 1 to 64 bytes of `^[%w%._%-]+$`. A schedule, unique in its namespace.
+        name ("name"): String,
+        /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
+        namespace ("namespace"): String,
+        /// `count`: 0 to 9007199254740991
+        number ("number"): i64,
+        /// `firing_outcome?`: 1 to 32 bytes. How the execution or flow ended.
+        outcome ("outcome"): Option<String>,
+        /// `firing_why?`: 1 to 64 bytes. Why a firing was skipped or missed.
+        refused ("refused"): Option<String>,
+    }
+}
+wire_reply! {
+    /// The reply of [`SettleFiring`].
+    SettleFiringReply {
+        Known ("known"),
+        Settled ("settled") {
+            again_at ("again_at"): Option<i64>,
+        },
+    }
+}
+wire_call!(SettleFiring -> SettleFiringReply, "ff_settle_firing", read_only: false);
+impl SettleFiring {
+    /// The required fields only; optional ones are absent.
+    #[must_use]
+    pub fn new(name: String, namespace: String, number: i64) -> Self {
+        Self { name, namespace, number, last: None, outcome: None, refused: None }
+    }
+}
+
+wire_struct! {
+    /// Tells a schedule that an execution or flow it submitted has ended: what waited for that may fire.
+    ///
+    /// Calls `ff_end_firing`.
+    EndFiring {
+        /// `schedule_name`: 1 to 64 bytes of `^[%w%._%-]+$`. A schedule, unique in its namespace.
+        name ("name"): String,
+        /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
+        namespace ("namespace"): String,
+        /// `count`: 0 to 9007199254740991
+        number ("number"): i64,
+        /// `firing_outcome`: 1 to 32 bytes. How the execution or flow ended.
+        outcome ("outcome"): String,
+        /// `uuid`: a UUID in lower case
+        run_id ("run_id"): Uuid,
+    }
+}
+wire_reply! {
+    /// The reply of [`EndFiring`].
+    EndFiringReply {
+        Noted ("noted"),
+    }
+}
+wire_call!(EndFiring -> EndFiringReply, "ff_end_firing", read_only: false);
+
+wire_struct! {
     /// Notes the ids of a process's token keys, never the keys. A process that shares no id with what is noted is told: its tokens would be nobody else's.
     ///
     /// Calls `ff_note_keys`.
@@ -7580,6 +8300,7 @@ wire_reply! {
             next_timer_at ("next_timer_at"): Option<i64>,
             outbox ("outbox"): i64,
             pending_cancels ("pending_cancels"): i64,
+            schedules ("schedules"): i64,
             stuck ("stuck"): i64,
             timers ("timers"): i64,
         },
@@ -7927,6 +8648,21 @@ pub const FUNCTIONS: &[&str] = &[
     "ff_take_webhooks",
     "ff_note_webhook",
     "ff_describe_webhook",
+    "ff_put_schedule",
+    "ff_get_schedule",
+    "ff_list_schedules",
+    "ff_delete_schedule",
+    "ff_pause_schedule",
+    "ff_resume_schedule",
+    "ff_trigger_schedule",
+    "ff_backfill_schedule",
+    "ff_stop_backfill",
+    "ff_refill_schedule",
+    "ff_refill_backfill",
+    "ff_list_firings",
+    "ff_take_firing",
+    "ff_settle_firing",
+    "ff_end_firing",
     "ff_note_keys",
     "ff_record_action",
     "ff_grant_access",
@@ -8042,6 +8778,7 @@ pub const READING: &[&str] = &[
     "ff_get_budget",
     "ff_get_lane",
     "ff_get_quota",
+    "ff_get_schedule",
     "ff_get_step",
     "ff_get_worker",
     "ff_lane_depth",
@@ -8049,12 +8786,14 @@ pub const READING: &[&str] = &[
     "ff_list_access",
     "ff_list_budgets",
     "ff_list_executions",
+    "ff_list_firings",
     "ff_list_flows",
     "ff_list_holders",
     "ff_list_lanes",
     "ff_list_quota_keys",
     "ff_list_quota_waiters",
     "ff_list_quotas",
+    "ff_list_schedules",
     "ff_list_steps",
     "ff_list_waitpoints",
     "ff_list_workers",
@@ -8071,6 +8810,7 @@ pub const READING: &[&str] = &[
     "ff_read_stream",
     "ff_read_summary",
     "ff_read_usage",
+    "ff_take_firing",
     "ff_waiting_for_budgets",
 ];
 
@@ -8107,10 +8847,12 @@ pub const ENDING: &[&str] = &[
     "ff_delete_budget",
     "ff_delete_execution",
     "ff_delete_quota",
+    "ff_delete_schedule",
     "ff_deliver_signal",
     "ff_deregister_worker",
     "ff_drain_leases",
     "ff_drain_worker",
+    "ff_end_firing",
     "ff_fail_execution",
     "ff_fail_suspension",
     "ff_fire_due",
@@ -8132,6 +8874,7 @@ pub const ENDING: &[&str] = &[
     "ff_note_usage",
     "ff_note_webhook",
     "ff_offer_grant",
+    "ff_pause_schedule",
     "ff_record_action",
     "ff_register_worker",
     "ff_reissue_token",
@@ -8149,10 +8892,12 @@ pub const ENDING: &[&str] = &[
     "ff_revoke_lease",
     "ff_set_capacity",
     "ff_set_next_reset",
+    "ff_settle_firing",
     "ff_settle_quota",
     "ff_settle_reservation",
     "ff_settle_usage",
     "ff_sleep_execution",
+    "ff_stop_backfill",
     "ff_store_step",
     "ff_suspend_execution",
     "ff_take_webhooks",
@@ -8242,6 +8987,9 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<OnHard>("OnHard"),
     crate::sample::Specimen::of::<BudgetRefusal>("BudgetRefusal"),
     crate::sample::Specimen::of::<UsageOutcome>("UsageOutcome"),
+    crate::sample::Specimen::of::<Overlap>("Overlap"),
+    crate::sample::Specimen::of::<FiringCause>("FiringCause"),
+    crate::sample::Specimen::of::<FiringState>("FiringState"),
     crate::sample::Specimen::of::<AttemptType>("AttemptType"),
     crate::sample::Specimen::of::<AttemptState>("AttemptState"),
     crate::sample::Specimen::of::<RecordedAction>("RecordedAction"),
@@ -8254,6 +9002,15 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<QuotaRef>("QuotaRef"),
     crate::sample::Specimen::of::<StreamOptions>("StreamOptions"),
     crate::sample::Specimen::of::<Submission>("Submission"),
+    crate::sample::Specimen::of::<Fired>("Fired"),
+    crate::sample::Specimen::of::<ScheduleEvery>("ScheduleEvery"),
+    crate::sample::Specimen::of::<NewSchedule>("NewSchedule"),
+    crate::sample::Specimen::of::<Firing>("Firing"),
+    crate::sample::Specimen::of::<MissedTimes>("MissedTimes"),
+    crate::sample::Specimen::of::<SchedulePause>("SchedulePause"),
+    crate::sample::Specimen::of::<Backfill>("Backfill"),
+    crate::sample::Specimen::of::<Schedule>("Schedule"),
+    crate::sample::Specimen::of::<SchedulePosition>("SchedulePosition"),
     crate::sample::Specimen::of::<Submitted>("Submitted"),
     crate::sample::Specimen::of::<Token>("Token"),
     crate::sample::Specimen::of::<NewWaitpoint>("NewWaitpoint"),
@@ -8479,6 +9236,36 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<NoteWebhookReply>("NoteWebhookReply"),
     crate::sample::Specimen::of::<DescribeWebhook>("DescribeWebhook"),
     crate::sample::Specimen::of::<DescribeWebhookReply>("DescribeWebhookReply"),
+    crate::sample::Specimen::of::<PutSchedule>("PutSchedule"),
+    crate::sample::Specimen::of::<PutScheduleReply>("PutScheduleReply"),
+    crate::sample::Specimen::of::<GetSchedule>("GetSchedule"),
+    crate::sample::Specimen::of::<GetScheduleReply>("GetScheduleReply"),
+    crate::sample::Specimen::of::<ListSchedules>("ListSchedules"),
+    crate::sample::Specimen::of::<ListSchedulesReply>("ListSchedulesReply"),
+    crate::sample::Specimen::of::<DeleteSchedule>("DeleteSchedule"),
+    crate::sample::Specimen::of::<DeleteScheduleReply>("DeleteScheduleReply"),
+    crate::sample::Specimen::of::<PauseSchedule>("PauseSchedule"),
+    crate::sample::Specimen::of::<PauseScheduleReply>("PauseScheduleReply"),
+    crate::sample::Specimen::of::<ResumeSchedule>("ResumeSchedule"),
+    crate::sample::Specimen::of::<ResumeScheduleReply>("ResumeScheduleReply"),
+    crate::sample::Specimen::of::<TriggerSchedule>("TriggerSchedule"),
+    crate::sample::Specimen::of::<TriggerScheduleReply>("TriggerScheduleReply"),
+    crate::sample::Specimen::of::<BackfillSchedule>("BackfillSchedule"),
+    crate::sample::Specimen::of::<BackfillScheduleReply>("BackfillScheduleReply"),
+    crate::sample::Specimen::of::<StopBackfill>("StopBackfill"),
+    crate::sample::Specimen::of::<StopBackfillReply>("StopBackfillReply"),
+    crate::sample::Specimen::of::<RefillSchedule>("RefillSchedule"),
+    crate::sample::Specimen::of::<RefillScheduleReply>("RefillScheduleReply"),
+    crate::sample::Specimen::of::<RefillBackfill>("RefillBackfill"),
+    crate::sample::Specimen::of::<RefillBackfillReply>("RefillBackfillReply"),
+    crate::sample::Specimen::of::<ListFirings>("ListFirings"),
+    crate::sample::Specimen::of::<ListFiringsReply>("ListFiringsReply"),
+    crate::sample::Specimen::of::<TakeFiring>("TakeFiring"),
+    crate::sample::Specimen::of::<TakeFiringReply>("TakeFiringReply"),
+    crate::sample::Specimen::of::<SettleFiring>("SettleFiring"),
+    crate::sample::Specimen::of::<SettleFiringReply>("SettleFiringReply"),
+    crate::sample::Specimen::of::<EndFiring>("EndFiring"),
+    crate::sample::Specimen::of::<EndFiringReply>("EndFiringReply"),
     crate::sample::Specimen::of::<NoteKeys>("NoteKeys"),
     crate::sample::Specimen::of::<NoteKeysReply>("NoteKeysReply"),
     crate::sample::Specimen::of::<RecordAction>("RecordAction"),
@@ -8838,6 +9625,12 @@ wire_record! {
         step_bytes ("step_bytes"): Option<i64>,
         forked_from ("forked_from"): Option<ExecutionId>,
         ]
+        [
+        schedule ("schedule"): Option<String>,
+        firing ("firing"): Option<i64>,
+        nominal ("nominal"): Option<i64>,
+        fired_at ("fired_at"): Option<i64>,
+        ]
     }
 }
 
@@ -8887,6 +9680,12 @@ wire_record! {
         n_cancelled ("n_cancelled"): Option<i64>,
         n_expired ("n_expired"): Option<i64>,
         n_skipped ("n_skipped"): Option<i64>,
+        [
+        schedule ("schedule"): Option<String>,
+        firing ("firing"): Option<i64>,
+        nominal ("nominal"): Option<i64>,
+        fired_at ("fired_at"): Option<i64>,
+        ]
     }
 }
 
@@ -8939,6 +9738,41 @@ wire_record! {
         sum ("sum"): Option<i64>,
         wake ("wake"): Option<i64>,
         called_at ("called_at"): Option<i64>,
+    }
+}
+
+wire_record! {
+    /// A stored `schedule`.
+    ScheduleRecord {
+        sid ("sid"): Uuid,
+        version ("version"): i64,
+        created ("created"): i64,
+        changed ("changed"): i64,
+        definition ("definition"): Bytes,
+        overlap ("overlap"): Overlap,
+        catch_up ("catch_up"): i64,
+        cursor ("cursor"): i64,
+        number ("number"): i64,
+        fired ("fired"): i64,
+        skipped ("skipped"): i64,
+        missed ("missed"): i64,
+        every ("every"): Option<Bytes>,
+        calendar ("calendar"): Option<i64>,
+        jitter ("jitter"): Option<i64>,
+        starts ("starts"): Option<i64>,
+        ends ("ends"): Option<i64>,
+        remaining ("remaining"): Option<i64>,
+        planned ("planned"): Option<Bytes>,
+        planned_size ("planned_size"): Option<i64>,
+        reckoned ("reckoned"): Option<i64>,
+        asked ("asked"): Option<i64>,
+        paused ("paused"): Option<Bytes>,
+        over ("over"): Option<i64>,
+        wake ("wake"): Option<i64>,
+        flight ("flight"): Option<Bytes>,
+        waiting ("waiting"): Option<Bytes>,
+        last ("last"): Option<Bytes>,
+        backfill ("backfill"): Option<Bytes>,
     }
 }
 

@@ -92,6 +92,13 @@ static ZONE: Rule = Rule::Text { min: 1, max: 64, pattern: Some("^[%w_/%+%-]+$")
 static DEDUP_KEY: Rule = Rule::Text { min: 1, max: 256, pattern: None, digits_max: None, refuse: None, code: None };
 static DELTA: Rule = Rule::Int { min: -9007199254740991, max: 9007199254740991 };
 static SCOPE_NAME: Rule = Rule::Text { min: 1, max: 512, pattern: None, digits_max: None, refuse: Some(("[%s%c]", "holds a character that is not allowed")), code: None };
+static SCHEDULE_NAME: Rule = Rule::Text { min: 1, max: 64, pattern: Some("^[%w%._%-]+$"), digits_max: None, refuse: Some(("^%.+$", "must not be made of dots only")), code: None };
+static SCHEDULE_PATH: Rule = Rule::Text { min: 3, max: 129, pattern: None, digits_max: None, refuse: None, code: None };
+static SCHEDULE_DEFINITION: Rule = Rule::Bytes { max: 65536 };
+static SCHEDULE_ACTION: Rule = Rule::Bytes { max: 2097152 };
+static EVERY_MS: Rule = Rule::Int { min: 1000, max: 315360000000 };
+static FIRING_WHY: Rule = Rule::Text { min: 1, max: 64, pattern: None, digits_max: None, refuse: None, code: None };
+static FIRING_OUTCOME: Rule = Rule::Text { min: 1, max: 32, pattern: None, digits_max: None, refuse: None, code: None };
 static ACCESS_NAME: Rule = Rule::Text { min: 1, max: 64, pattern: Some("^[%w%._%-]+$"), digits_max: None, refuse: Some(("^%.+$", "must not be made of dots only")), code: None };
 static CAPABILITIES: Rule = Rule::List { of: &CAPABILITY, max: Some(64), bytes_max: Some(4096) };
 static KINDS: Rule = Rule::List { of: &KIND, max: Some(1000), bytes_max: None };
@@ -126,6 +133,8 @@ static NEW_EDGES: Rule = Rule::List { of: &Rule::Own, max: Some(1024), bytes_max
 static NEW_CHILDREN: Rule = Rule::List { of: &Rule::Own, max: Some(64), bytes_max: None };
 static SCOPE_NAMES: Rule = Rule::List { of: &SCOPE_NAME, max: Some(64), bytes_max: None };
 static DIMENSION_LIMITS: Rule = Rule::List { of: &Rule::Own, max: Some(32), bytes_max: None };
+static SCHEDULE_EVERIES: Rule = Rule::List { of: &Rule::Own, max: Some(16), bytes_max: None };
+static PLANNED_TIMES: Rule = Rule::List { of: &TIME_MS, max: Some(64), bytes_max: None };
 static BUDGET_CANDIDATES: Rule = Rule::List { of: &Rule::Own, max: Some(64), bytes_max: None };
 static AMOUNTS: Rule = Rule::Map { key: &DIMENSION, value: &AMOUNT, max: Some(32) };
 static TAGS: Rule = Rule::Map { key: &TAG_KEY, value: &TAG_VALUE, max: Some(64) };
@@ -216,6 +225,59 @@ impl Bounded for Submission {
         self.trace_parent.within(&TRACE_PARENT).map_err(|problem| problem.within("trace_parent"))?;
         self.completion_webhook.within(&URL).map_err(|problem| problem.within("completion_webhook"))?;
         self.lane_depth.within(&COUNT).map_err(|problem| problem.within("lane_depth"))?;
+        self.fired.within(&Rule::Own).map_err(|problem| problem.within("fired"))?;
+        Ok(())
+    }
+}
+
+impl Bounded for Fired {
+    fn within(&self, _: &Rule) -> Result<(), Problem> {
+        self.schedule.within(&SCHEDULE_NAME).map_err(|problem| problem.within("schedule"))?;
+        self.number.within(&COUNT).map_err(|problem| problem.within("number"))?;
+        self.nominal_at.within(&TIME_MS).map_err(|problem| problem.within("nominal_at"))?;
+        self.fired_at.within(&TIME_MS).map_err(|problem| problem.within("fired_at"))?;
+        Ok(())
+    }
+}
+
+impl Bounded for ScheduleEvery {
+    fn within(&self, _: &Rule) -> Result<(), Problem> {
+        self.every_ms.within(&EVERY_MS).map_err(|problem| problem.within("every_ms"))?;
+        self.anchor_at.within(&TIME_MS).map_err(|problem| problem.within("anchor_at"))?;
+        Ok(())
+    }
+}
+
+impl Bounded for NewSchedule {
+    fn within(&self, _: &Rule) -> Result<(), Problem> {
+        self.namespace.within(&NAMESPACE).map_err(|problem| problem.within("namespace"))?;
+        self.name.within(&SCHEDULE_NAME).map_err(|problem| problem.within("name"))?;
+        self.definition.within(&SCHEDULE_DEFINITION).map_err(|problem| problem.within("definition"))?;
+        self.action.within(&SCHEDULE_ACTION).map_err(|problem| problem.within("action"))?;
+        self.every.within(&SCHEDULE_EVERIES).map_err(|problem| problem.within("every"))?;
+        self.catch_up_ms.within(&DURATION_MS).map_err(|problem| problem.within("catch_up_ms"))?;
+        self.jitter_ms.within(&DURATION_MS).map_err(|problem| problem.within("jitter_ms"))?;
+        self.starts_at.within(&TIME_MS).map_err(|problem| problem.within("starts_at"))?;
+        self.ends_at.within(&TIME_MS).map_err(|problem| problem.within("ends_at"))?;
+        self.remaining.within(&COUNT).map_err(|problem| problem.within("remaining"))?;
+        Ok(())
+    }
+}
+
+impl Bounded for MissedTimes {
+    fn within(&self, _: &Rule) -> Result<(), Problem> {
+        self.count.within(&COUNT).map_err(|problem| problem.within("count"))?;
+        self.first.within(&TIME_MS).map_err(|problem| problem.within("first"))?;
+        self.last.within(&TIME_MS).map_err(|problem| problem.within("last"))?;
+        self.to.within(&TIME_MS).map_err(|problem| problem.within("to"))?;
+        Ok(())
+    }
+}
+
+impl Bounded for SchedulePosition {
+    fn within(&self, _: &Rule) -> Result<(), Problem> {
+        self.created_at.within(&TIME_MS).map_err(|problem| problem.within("created_at"))?;
+        self.path.within(&SCHEDULE_PATH).map_err(|problem| problem.within("path"))?;
         Ok(())
     }
 }
@@ -286,6 +348,7 @@ impl Bounded for NewFlow {
         self.budgets.within(&BUDGET_REFS).map_err(|problem| problem.within("budgets"))?;
         self.completion_webhook.within(&URL).map_err(|problem| problem.within("completion_webhook"))?;
         self.body_digest.within(&DIGEST).map_err(|problem| problem.within("body_digest"))?;
+        self.fired.within(&Rule::Own).map_err(|problem| problem.within("fired"))?;
         Ok(())
     }
 }
@@ -1108,6 +1171,153 @@ impl Bounded for DescribeWebhook {
     }
 }
 
+impl Bounded for PutSchedule {
+    fn within(&self, _: &Rule) -> Result<(), Problem> {
+        self.actor.within(&ACTOR).map_err(|problem| problem.within("actor"))?;
+        self.schedule.within(&Rule::Own).map_err(|problem| problem.within("schedule"))?;
+        self.version.within(&COUNT).map_err(|problem| problem.within("version"))?;
+        Ok(())
+    }
+}
+
+impl Bounded for GetSchedule {
+    fn within(&self, _: &Rule) -> Result<(), Problem> {
+        self.name.within(&SCHEDULE_NAME).map_err(|problem| problem.within("name"))?;
+        self.namespace.within(&NAMESPACE).map_err(|problem| problem.within("namespace"))?;
+        Ok(())
+    }
+}
+
+impl Bounded for ListSchedules {
+    fn within(&self, _: &Rule) -> Result<(), Problem> {
+        self.after.within(&Rule::Own).map_err(|problem| problem.within("after"))?;
+        self.limit.within(&BATCH_SIZE).map_err(|problem| problem.within("limit"))?;
+        self.namespace.within(&NAMESPACE).map_err(|problem| problem.within("namespace"))?;
+        Ok(())
+    }
+}
+
+impl Bounded for DeleteSchedule {
+    fn within(&self, _: &Rule) -> Result<(), Problem> {
+        self.actor.within(&ACTOR).map_err(|problem| problem.within("actor"))?;
+        self.name.within(&SCHEDULE_NAME).map_err(|problem| problem.within("name"))?;
+        self.namespace.within(&NAMESPACE).map_err(|problem| problem.within("namespace"))?;
+        Ok(())
+    }
+}
+
+impl Bounded for PauseSchedule {
+    fn within(&self, _: &Rule) -> Result<(), Problem> {
+        self.actor.within(&ACTOR).map_err(|problem| problem.within("actor"))?;
+        self.name.within(&SCHEDULE_NAME).map_err(|problem| problem.within("name"))?;
+        self.namespace.within(&NAMESPACE).map_err(|problem| problem.within("namespace"))?;
+        self.reason.within(&REASON).map_err(|problem| problem.within("reason"))?;
+        Ok(())
+    }
+}
+
+impl Bounded for ResumeSchedule {
+    fn within(&self, _: &Rule) -> Result<(), Problem> {
+        self.actor.within(&ACTOR).map_err(|problem| problem.within("actor"))?;
+        self.name.within(&SCHEDULE_NAME).map_err(|problem| problem.within("name"))?;
+        self.namespace.within(&NAMESPACE).map_err(|problem| problem.within("namespace"))?;
+        Ok(())
+    }
+}
+
+impl Bounded for TriggerSchedule {
+    fn within(&self, _: &Rule) -> Result<(), Problem> {
+        self.actor.within(&ACTOR).map_err(|problem| problem.within("actor"))?;
+        self.name.within(&SCHEDULE_NAME).map_err(|problem| problem.within("name"))?;
+        self.namespace.within(&NAMESPACE).map_err(|problem| problem.within("namespace"))?;
+        Ok(())
+    }
+}
+
+impl Bounded for BackfillSchedule {
+    fn within(&self, _: &Rule) -> Result<(), Problem> {
+        self.actor.within(&ACTOR).map_err(|problem| problem.within("actor"))?;
+        self.from.within(&TIME_MS).map_err(|problem| problem.within("from"))?;
+        self.name.within(&SCHEDULE_NAME).map_err(|problem| problem.within("name"))?;
+        self.namespace.within(&NAMESPACE).map_err(|problem| problem.within("namespace"))?;
+        self.to.within(&TIME_MS).map_err(|problem| problem.within("to"))?;
+        self.total.within(&COUNT).map_err(|problem| problem.within("total"))?;
+        Ok(())
+    }
+}
+
+impl Bounded for StopBackfill {
+    fn within(&self, _: &Rule) -> Result<(), Problem> {
+        self.actor.within(&ACTOR).map_err(|problem| problem.within("actor"))?;
+        self.name.within(&SCHEDULE_NAME).map_err(|problem| problem.within("name"))?;
+        self.namespace.within(&NAMESPACE).map_err(|problem| problem.within("namespace"))?;
+        Ok(())
+    }
+}
+
+impl Bounded for RefillSchedule {
+    fn within(&self, _: &Rule) -> Result<(), Problem> {
+        self.after.within(&TIME_MS).map_err(|problem| problem.within("after"))?;
+        self.missed.within(&Rule::Own).map_err(|problem| problem.within("missed"))?;
+        self.name.within(&SCHEDULE_NAME).map_err(|problem| problem.within("name"))?;
+        self.namespace.within(&NAMESPACE).map_err(|problem| problem.within("namespace"))?;
+        self.reckoned.within(&TIME_MS).map_err(|problem| problem.within("reckoned"))?;
+        self.times.within(&PLANNED_TIMES).map_err(|problem| problem.within("times"))?;
+        self.version.within(&COUNT).map_err(|problem| problem.within("version"))?;
+        Ok(())
+    }
+}
+
+impl Bounded for RefillBackfill {
+    fn within(&self, _: &Rule) -> Result<(), Problem> {
+        self.after.within(&TIME_MS).map_err(|problem| problem.within("after"))?;
+        self.name.within(&SCHEDULE_NAME).map_err(|problem| problem.within("name"))?;
+        self.namespace.within(&NAMESPACE).map_err(|problem| problem.within("namespace"))?;
+        self.reckoned.within(&TIME_MS).map_err(|problem| problem.within("reckoned"))?;
+        self.started_at.within(&TIME_MS).map_err(|problem| problem.within("started_at"))?;
+        self.times.within(&PLANNED_TIMES).map_err(|problem| problem.within("times"))?;
+        Ok(())
+    }
+}
+
+impl Bounded for ListFirings {
+    fn within(&self, _: &Rule) -> Result<(), Problem> {
+        self.name.within(&SCHEDULE_NAME).map_err(|problem| problem.within("name"))?;
+        self.namespace.within(&NAMESPACE).map_err(|problem| problem.within("namespace"))?;
+        Ok(())
+    }
+}
+
+impl Bounded for TakeFiring {
+    fn within(&self, _: &Rule) -> Result<(), Problem> {
+        self.name.within(&SCHEDULE_NAME).map_err(|problem| problem.within("name"))?;
+        self.namespace.within(&NAMESPACE).map_err(|problem| problem.within("namespace"))?;
+        self.number.within(&COUNT).map_err(|problem| problem.within("number"))?;
+        Ok(())
+    }
+}
+
+impl Bounded for SettleFiring {
+    fn within(&self, _: &Rule) -> Result<(), Problem> {
+        self.name.within(&SCHEDULE_NAME).map_err(|problem| problem.within("name"))?;
+        self.namespace.within(&NAMESPACE).map_err(|problem| problem.within("namespace"))?;
+        self.number.within(&COUNT).map_err(|problem| problem.within("number"))?;
+        self.outcome.within(&FIRING_OUTCOME).map_err(|problem| problem.within("outcome"))?;
+        self.refused.within(&FIRING_WHY).map_err(|problem| problem.within("refused"))?;
+        Ok(())
+    }
+}
+
+impl Bounded for EndFiring {
+    fn within(&self, _: &Rule) -> Result<(), Problem> {
+        self.name.within(&SCHEDULE_NAME).map_err(|problem| problem.within("name"))?;
+        self.namespace.within(&NAMESPACE).map_err(|problem| problem.within("namespace"))?;
+        self.number.within(&COUNT).map_err(|problem| problem.within("number"))?;
+        self.outcome.within(&FIRING_OUTCOME).map_err(|problem| problem.within("outcome"))?;
+        Ok(())
+    }
+}
+
 impl Bounded for NoteKeys {
     fn within(&self, _: &Rule) -> Result<(), Problem> {
         self.gone.within(&KEY_IDS).map_err(|problem| problem.within("gone"))?;
@@ -1921,6 +2131,21 @@ pub const CHECKS: &[(&str, crate::rules::PackedCheck)] = &[
     ("ff_take_webhooks", crate::rules::check_packed::<TakeWebhooks>),
     ("ff_note_webhook", crate::rules::check_packed::<NoteWebhook>),
     ("ff_describe_webhook", crate::rules::check_packed::<DescribeWebhook>),
+    ("ff_put_schedule", crate::rules::check_packed::<PutSchedule>),
+    ("ff_get_schedule", crate::rules::check_packed::<GetSchedule>),
+    ("ff_list_schedules", crate::rules::check_packed::<ListSchedules>),
+    ("ff_delete_schedule", crate::rules::check_packed::<DeleteSchedule>),
+    ("ff_pause_schedule", crate::rules::check_packed::<PauseSchedule>),
+    ("ff_resume_schedule", crate::rules::check_packed::<ResumeSchedule>),
+    ("ff_trigger_schedule", crate::rules::check_packed::<TriggerSchedule>),
+    ("ff_backfill_schedule", crate::rules::check_packed::<BackfillSchedule>),
+    ("ff_stop_backfill", crate::rules::check_packed::<StopBackfill>),
+    ("ff_refill_schedule", crate::rules::check_packed::<RefillSchedule>),
+    ("ff_refill_backfill", crate::rules::check_packed::<RefillBackfill>),
+    ("ff_list_firings", crate::rules::check_packed::<ListFirings>),
+    ("ff_take_firing", crate::rules::check_packed::<TakeFiring>),
+    ("ff_settle_firing", crate::rules::check_packed::<SettleFiring>),
+    ("ff_end_firing", crate::rules::check_packed::<EndFiring>),
     ("ff_note_keys", crate::rules::check_packed::<NoteKeys>),
     ("ff_record_action", crate::rules::check_packed::<RecordAction>),
     ("ff_grant_access", crate::rules::check_packed::<GrantAccess>),

@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 63, hash = "be2de21c87761a73e01649e65cebbeb9c576541d7e662f889422e2e0e99568eb" }
+local LIBRARY = { number = 64, hash = "1108fe84bf6aac7e13e6b154be0ae7e36771aa638c6e296869db3e0f4b528309" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -10,9 +10,9 @@ return {
   "lib.bytes", "lib.backoff", "lib.event", "lib.outbox",
 
   "record.fields", "record.packed", "record.spec", "record.asks", "record.more", "record.waits", "record.lane",
-  "record.holds", "record.quota", "record.flow", "record.execution", "record.running", "record.dependencies",
-  "record.children", "record.signals", "record.waitpoint", "record.suspension", "record.step", "record.frames",
-  "record.attempt",
+  "record.holds", "record.fired", "record.quota", "record.flow", "record.execution", "record.running",
+  "record.dependencies", "record.children", "record.signals", "record.waitpoint", "record.suspension", "record.step",
+  "record.frames", "record.attempt",
   "record.fence", "record.view", "record.waitpoint_view", "record.worker", "record.tally",
 
   "index.queues", "index.awaits", "index.gone", "index.home", "index.leases", "index.timers", "index.lists",
@@ -51,6 +51,11 @@ return {
 
   "index.receivers", "record.webhook", "webhook.take", "webhook.note", "webhook.describe",
 
+  "record.schedule", "transition.fire", "schedule.put", "schedule.get", "schedule.list", "schedule.delete",
+  "schedule.pause", "schedule.resume", "schedule.trigger", "schedule.backfill", "schedule.stop_backfill",
+  "schedule.refill", "schedule.refill_backfill", "schedule.firings", "schedule.take", "schedule.settle",
+  "schedule.ended",
+
   "keyring.note", "operator.record",
 
   "record.access", "access.grant", "access.find", "access.list", "access.revoke",
@@ -75,9 +80,9 @@ return {
   "query.explain_lane", "query.ahead", "query.leases", "query.signals", "query.stats", "query.depth", "query.library",
 
   "maintenance.flow_invariants", "maintenance.head_invariants", "maintenance.quota_invariants",
-  "maintenance.budget_invariants", "maintenance.invariants", "maintenance.fire_due", "maintenance.next_due",
-  "maintenance.ack_outbox", "maintenance.tally_events", "maintenance.trim_events", "maintenance.review_routes",
-  "maintenance.fix_partitions", "maintenance.check_executions", "maintenance.check_keys",
+  "maintenance.budget_invariants", "maintenance.schedule_invariants", "maintenance.invariants", "maintenance.fire_due",
+  "maintenance.next_due", "maintenance.ack_outbox", "maintenance.tally_events", "maintenance.trim_events",
+  "maintenance.review_routes", "maintenance.fix_partitions", "maintenance.check_executions", "maintenance.check_keys",
 }
 end
 
@@ -223,6 +228,18 @@ return {
   webhook_age_ms_max = 86400000, -- no try begins later than this after the end it tells of, but the first
   webhook_tries_max = 40,
   receivers_busy_max = 256, -- receivers a courier may say it is busy with
+  schedule_definition_bytes_max = 65536,
+  schedule_action_bytes_max = 2097152,
+  schedule_times_max = 16, -- of one schedule
+  schedule_every_ms_min = 1000,
+  schedule_planned_max = 64, -- times of a calendar that are written ahead
+  schedule_steps_max = 64, -- times that one call decides
+  schedule_flight_max = 64, -- firings of one schedule that are not submitted yet
+  schedule_waiting_max = 1000, -- firings of one schedule that wait for the end of another
+  schedule_firings_max = 100, -- kept with a schedule
+  schedule_backfill_max = 10000, -- firings of one backfill
+  schedule_again_ms_min = 1000, -- after the first submission that was refused; doubled after each further one
+  schedule_again_ms_max = 60000,
 }
 end
 
@@ -245,6 +262,12 @@ return {
   },
   { code = "lane_not_found", class = "NotFound", doc = "The lane has never been used or configured." },
   { code = "grant_not_found", class = "NotFound", doc = "The grant is unknown, was consumed or ran out." },
+  { code = "schedule_not_found", class = "NotFound", doc = "The namespace has no schedule of this name." },
+  {
+    code = "schedule_version_conflict", class = "Conflict",
+    doc = "The schedule has another version than the one named; detail says which.",
+  },
+  { code = "schedule_busy", class = "Conflict", doc = "A backfill of the schedule is under way; detail says which." },
   { code = "flow_not_found", class = "NotFound", doc = "No flow has this id, or it was retired." },
   { code = "budget_not_found", class = "NotFound", doc = "No budget has this id." },
   {
@@ -537,6 +560,21 @@ local scalar = {
   { name = "delta", base = "int", min = -limits.time_ms_max, max = limits.time_ms_max },
   { name = "scope_name", base = "text", min = 1, max = limits.holder_set_bytes_max, refuse = { pattern = "[%s%c]" },
     doc = "`namespace:<namespace>`, `lane:<namespace>/<lane>` or `flow:<flow id>`." },
+  { name = "schedule_name", base = "text", min = 1, max = limits.name_bytes_max, pattern = name_pattern, refuse = dots,
+    doc = "A schedule, unique in its namespace." },
+  { name = "schedule_path", base = "text", min = 3, max = 2 * limits.name_bytes_max + 1, doc = "`namespace/name`." },
+  { name = "schedule_definition", base = "bytes", min = 1, max = limits.schedule_definition_bytes_max },
+  { name = "schedule_action", base = "bytes", min = 1, max = limits.schedule_action_bytes_max },
+  { name = "every_ms", base = "int", min = limits.schedule_every_ms_min, max = limits.duration_ms_max },
+  { name = "overlap", base = "enum",
+    doc = "What happens when a time comes and the last firing has not ended.",
+    values = { "skip", "queue_one", "queue_all", "cancel_previous", "allow" } },
+  { name = "firing_cause", base = "enum", values = { "time", "trigger", "backfill" } },
+  { name = "firing_state", base = "enum",
+    doc = "What became of a firing: it waits for the end of another one, is being submitted, runs, or has ended.",
+    values = { "waiting", "due", "running", "ended", "skipped", "missed" } },
+  { name = "firing_why", base = "text", min = 1, max = 64, doc = "Why a firing was skipped or missed." },
+  { name = "firing_outcome", base = "text", min = 1, max = 32, doc = "How the execution or flow ended." },
   { name = "attempt_type", base = "enum", values = { "initial", "retry", "reclaim", "replay" } },
   { name = "attempt_state", base = "enum", values = {
     "started", "suspended", "succeeded", "failed", "cancelled", "interrupted", "timed_out",
@@ -583,6 +621,8 @@ local list = {
   { name = "new_children", of = "new_child", max = limits.batch_max },
   { name = "scope_names", of = "scope_name", max = limits.batch_max },
   { name = "dimension_limits", of = "dimension_limit", max = limits.dimensions_max },
+  { name = "schedule_everies", of = "schedule_every", max = limits.schedule_times_max },
+  { name = "planned_times", of = "time_ms", max = limits.schedule_planned_max },
   { name = "budget_candidates", of = "budget_candidate", max = limits.batch_max },
 }
 
@@ -628,6 +668,51 @@ local struct = {
     { "prefers", "capabilities?" }, { "fairness_key", "fairness_key?" }, { "budgets", "budget_refs?" },
     { "quotas", "quota_refs?" }, { "fallbacks", "fallbacks?" }, { "stream", "stream_options?" },
     { "trace_parent", "trace_parent?" }, { "completion_webhook", "url?" }, { "lane_depth", "count?" },
+    { "fired", "fired?" },
+  } },
+  { name = "fired", doc = "The firing of a schedule that submits this.", fields = {
+    { "schedule", "schedule_name" }, { "number", "count" }, { "nominal_at", "time_ms" }, { "fired_at", "time_ms" },
+  } },
+  { name = "schedule_every", doc = "A time every so many milliseconds, counted from the anchor.", fields = {
+    { "every_ms", "every_ms" }, { "anchor_at", "time_ms" },
+  } },
+  { name = "new_schedule",
+    doc = "A schedule's definition. The library reckons `every`; times of a `calendar` are supplied.",
+    fields = {
+      { "namespace", "namespace" }, { "name", "schedule_name" }, { "definition", "schedule_definition" },
+      { "action", "schedule_action" }, { "every", "schedule_everies" }, { "calendar", "bool" },
+      { "overlap", "overlap" }, { "catch_up_ms", "duration_ms" }, { "jitter_ms", "duration_ms?" },
+      { "starts_at", "time_ms?" }, { "ends_at", "time_ms?" }, { "remaining", "count?" },
+    } },
+  { name = "firing", doc = "One firing of a schedule; a missed one may stand for several (`count`).", fields = {
+    { "number", "count" }, { "nominal_at", "time_ms" }, { "fired_at", "time_ms" }, { "cause", "firing_cause" },
+    { "state", "firing_state" }, { "run_id", "uuid?" }, { "why", "firing_why?" }, { "outcome", "firing_outcome?" },
+    { "ended_at", "time_ms?" }, { "count", "count?" }, { "tries", "count?" },
+  } },
+  { name = "missed_times", doc = "Times up to `to` that came too long ago, and how many they are.", fields = {
+    { "count", "count" }, { "first", "time_ms" }, { "last", "time_ms" }, { "to", "time_ms" },
+  } },
+  { name = "schedule_pause", fields = { { "reason", "reason?" }, { "actor", "actor" }, { "at", "time_ms" } } },
+  { name = "backfill",
+    doc = "A backfill and how far it is: times up to `cursor` are decided.",
+    fields = {
+      { "from", "time_ms" }, { "to", "time_ms" }, { "cursor", "time_ms" }, { "overlap", "overlap" },
+      { "total", "count" }, { "fired", "count" }, { "skipped", "count" }, { "started_at", "time_ms" },
+      { "ended_at", "time_ms?" }, { "stopped", "bool" }, { "actor", "actor" },
+    } },
+  { name = "schedule",
+    doc = "A schedule: times up to `cursor` are decided. `next_at` is the next nominal time, if it is known.",
+    fields = {
+      { "namespace", "namespace" }, { "name", "schedule_name" }, { "schedule_id", "uuid" }, { "version", "count" },
+      { "created_at", "time_ms" }, { "changed_at", "time_ms" }, { "definition", "schedule_definition" },
+      { "overlap", "overlap" }, { "catch_up_ms", "duration_ms" }, { "jitter_ms", "duration_ms?" },
+      { "starts_at", "time_ms?" }, { "ends_at", "time_ms?" }, { "remaining", "count?" }, { "cursor", "time_ms" },
+      { "next_at", "time_ms?" }, { "paused", "schedule_pause?" }, { "over", "bool" }, { "fired", "count" },
+      { "skipped", "count" }, { "missed", "count" }, { "last", "firing?" }, { "running", "count" },
+      { "waiting", "count" }, { "unsubmitted", "count" }, { "refused", "firing_why?" }, { "backfill", "backfill?" },
+    } },
+  { name = "schedule_position", doc = "Where a list of schedules goes on.", fields = {
+    { "created_at", "time_ms" }, { "path", "schedule_path" },
   } },
   { name = "submitted", doc = "What became of one submission of several.", fields = {
     { "execution_id", "execution_id?" }, { "state", "public_state?" }, { "duplicate", "bool?" },
@@ -687,7 +772,7 @@ local struct = {
     { "on_member_failure", "on_member_failure" }, { "deadline_at", "time_ms?" }, { "deadline_ms", "duration_ms?" },
     { "retention_ms", "duration_ms?" }, { "default_lane", "lane?" }, { "default_retry", "retry?" },
     { "budgets", "budget_refs?" }, { "completion_webhook", "url?" }, { "body_digest", "digest" },
-    { "parent_id", "execution_id?" },
+    { "parent_id", "execution_id?" }, { "fired", "fired?" },
   } },
   { name = "added_member", fields = {
     { "key", "member_key" }, { "execution_id", "execution_id" }, { "state", "member_state" }, { "duplicate", "bool" },
@@ -711,7 +796,7 @@ local struct = {
     { "finished_at", "time_ms?" }, { "deadline_at", "time_ms?" }, { "retention_ms", "duration_ms" },
     { "default_lane", "lane?" }, { "default_retry", "retry?" }, { "budgets", "budget_refs?" }, { "stop", "flow_stop?" },
     { "owed", "count" }, { "walk", "text?" }, { "parent_id", "execution_id?" }, { "uncaught_failures", "count" },
-    { "completion_webhook", "url?" },
+    { "completion_webhook", "url?" }, { "fired", "fired?" },
   } },
   { name = "flow_position", doc = "Where a list of flows goes on.", fields = {
     { "created_at", "time_ms" }, { "flow_id", "flow_id" },
@@ -986,7 +1071,7 @@ local struct = {
     { "flow_id", "flow_id?" }, { "parent_id", "execution_id?" }, { "key", "member_key?" }, { "inbound", "inbound?" },
     { "nested", "flow_id?" }, { "children", "count" }, { "children_open", "count" }, { "usage", "usage?" },
     { "steps", "count" }, { "step_bytes", "count" }, { "forked_from", "execution_id?" },
-    { "forks", "[execution_id]" },
+    { "forks", "[execution_id]" }, { "fired", "fired?" },
   } },
   { name = "waitpoint_position", doc = "Where a list of waitpoints goes on.", fields = {
     { "created_at", "time_ms" }, { "waitpoint_id", "waitpoint_id" },
@@ -2668,6 +2753,14 @@ function keys.webhook(tx, id) return "ff:hook:" .. tx.tag .. ":" .. id end
 function keys.receiver(tx, digest) return "ff:outbox:" .. tx.tag .. ":receiver:" .. digest end
 function keys.receivers(tx) return "ff:outbox:" .. tx.tag .. ":receivers" end
 
+-- A schedule, what it submits, its last firings by number, and what it submitted and has not ended, by number.
+-- `path` is "namespace/name".
+function keys.schedules(tx) return "ff:idx:" .. tx.tag .. ":schedules" end
+function keys.schedule(tx, path) return "ff:schedule:" .. tx.tag .. ":" .. path .. ":core" end
+function keys.schedule_action(tx, path) return "ff:schedule:" .. tx.tag .. ":" .. path .. ":action" end
+function keys.firings(tx, path) return "ff:schedule:" .. tx.tag .. ":" .. path .. ":firings" end
+function keys.schedule_live(tx, path) return "ff:schedule:" .. tx.tag .. ":" .. path .. ":live" end
+
 function keys.quotas(tx) return "ff:idx:" .. tx.tag .. ":quotas" end
 function keys.quota(tx, id) return "ff:quota:" .. tx.tag .. ":" .. id .. ":core" end
 -- The keys of a quota that are in use, by the order of their first use.
@@ -2725,6 +2818,13 @@ function id.derived(given, ...)
   local function part(from, to) return string.sub(h, from, to) end
   return part(1, 8) .. "-" .. part(9, 12) .. "-8" .. part(13, 15) .. "-a" .. part(16, 18) .. "-" .. part(19, 26)
     .. string.sub(given, 33)
+end
+
+-- An id that only these make, of any partition.
+function id.made(...)
+  local h = redis.sha1hex(table.concat({ ... }, ":"))
+  local function part(from, to) return string.sub(h, from, to) end
+  return part(1, 8) .. "-" .. part(9, 12) .. "-8" .. part(13, 15) .. "-a" .. part(16, 18) .. "-" .. part(19, 30)
 end
 
 return id
@@ -2961,6 +3061,8 @@ return {
     },
     -- How many steps its handler has recorded, and the bytes of their results; the execution it was forked from.
     { "steps count", "step_bytes count", "forked_from execution_id" },
+    -- The schedule that submitted it, in its namespace, and which firing it is (record/fired.lua).
+    { "schedule text", "firing count", "nominal time_ms", "fired_at time_ms" },
     -- Not stored: its id, and its state when it was read.
     beside = { "id", "was_phase", "was_place", "was_score" },
   },
@@ -3006,6 +3108,8 @@ return {
     "n_held count", "n_waiting count", "n_delayed count", "n_rate_limited count", "n_waiting_children count",
     "n_active count", "n_suspended count", "n_resumable count", "n_completed count", "n_failed count",
     "n_cancelled count", "n_expired count", "n_skipped count",
+    -- The schedule that submitted it, and which firing it is.
+    { "schedule text", "firing count", "nominal time_ms", "fired_at time_ms" },
     beside = { "id" },
   },
 
@@ -3048,6 +3152,17 @@ return {
     "definition bytes!", "version count!", "created time_ms!", "period count!", "since time_ms!", "rooms count!",
     "wide count!", "told count!", "next_reset time_ms", "approved count", "refused count", "soft_told count",
     "passed count", "used [int]!", "held [int]!", "base [int]!", "actions bytes", "past bytes",
+  },
+
+  -- A schedule; record/schedule.lua explains `cursor`, `planned` and `reckoned`. `calendar` is set when it has times
+  -- that the engine reckons, `asked` while the engine has been asked for them, `over` when no time is left.
+  schedule = {
+    "sid uuid!", "version count!", "created time_ms!", "changed time_ms!", "definition bytes!", "overlap overlap!",
+    "catch_up duration_ms!", "cursor time_ms!", "number count!", "fired count!", "skipped count!", "missed count!",
+    "every bytes", "calendar count", "jitter duration_ms", "starts time_ms", "ends time_ms", "remaining count",
+    "planned bytes", "planned_size count", "reckoned time_ms", "asked count", "paused bytes", "over count",
+    "wake time_ms", "flight bytes", "waiting bytes", "last bytes", "backfill bytes",
+    beside = { "path", "live", "live_ids" },
   },
 
   lane = {
@@ -3169,7 +3284,7 @@ function packed.close_budget(rec)
 end
 
 local function open_execution(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18,
-    a19, a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, a33, a34, a35, a36, a37, a38, a39, ...)
+    a19, a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, a33, a34, a35, a36, a37, a38, a39, a40, ...)
   if not a1 or not a2 or not a3 or not a4 or not a5 or not a6 or not a7 or not a8 or not a9
       or not a11 then missing(key, { "path", "kind", "created", "queue", "retention", "phase", "prio", "score",
       "updated", "digest" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil, a6 or nil, a7 or nil, a8 or nil,
@@ -3319,6 +3434,13 @@ local function open_execution(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11,
     v = a39[2] if v then rec.step_bytes = v end
     v = a39[3] if v then rec.forked_from = v end
   end
+  if a40 then
+    local v
+    v = a40[1] if v then rec.schedule = v end
+    v = a40[2] if v then rec.firing = v end
+    v = a40[3] if v then rec.nominal = v end
+    v = a40[4] if v then rec.fired_at = v end
+  end
   if select("#", ...) > 0 then rec.tail = { ... } end
   return rec
 end
@@ -3393,20 +3515,25 @@ function packed.close_execution(rec)
   then
     g9 = { rec.steps or false, rec.step_bytes or false, rec.forked_from or false }
   end
+  local g10 = false
+  if rec.schedule or rec.firing or rec.nominal or rec.fired_at
+  then
+    g10 = { rec.schedule or false, rec.firing or false, rec.nominal or false, rec.fired_at or false }
+  end
   if rec.tail then return with_tail({ rec.path, rec.kind, rec.created, rec.queue, rec.retention, rec.phase, rec.prio,
       rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false, rec.tags or false, rec.asks or false,
       rec.holds or false, rec.attempt or false, rec.attempt_id or false, rec.attempt_type or false,
       rec.attempt_state or false, rec.started or false, rec.lease_id or false, rec.epoch or false, rec.worker or false,
       rec.worker_id or false, rec.lease_until or false, rec.lease_ttl or false, rec.ended_by or false,
-      rec.ended or false, rec.outcome or false, rec.result or false, g1, g2, g3, g4, g5, g6, g7, g8, g9 }, 39,
+      rec.ended or false, rec.outcome or false, rec.result or false, g1, g2, g3, g4, g5, g6, g7, g8, g9, g10 }, 40,
       rec.tail) end
-  if g1 or g2 or g3 or g4 or g5 or g6 or g7 or g8 or g9 then return pack({ rec.path, rec.kind, rec.created, rec.queue,
-      rec.retention, rec.phase, rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false,
-      rec.tags or false, rec.asks or false, rec.holds or false, rec.attempt or false, rec.attempt_id or false,
-      rec.attempt_type or false, rec.attempt_state or false, rec.started or false, rec.lease_id or false,
-      rec.epoch or false, rec.worker or false, rec.worker_id or false, rec.lease_until or false,
+  if g1 or g2 or g3 or g4 or g5 or g6 or g7 or g8 or g9 or g10 then return pack({ rec.path, rec.kind, rec.created,
+      rec.queue, rec.retention, rec.phase, rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest,
+      rec.input or false, rec.tags or false, rec.asks or false, rec.holds or false, rec.attempt or false,
+      rec.attempt_id or false, rec.attempt_type or false, rec.attempt_state or false, rec.started or false,
+      rec.lease_id or false, rec.epoch or false, rec.worker or false, rec.worker_id or false, rec.lease_until or false,
       rec.lease_ttl or false, rec.ended_by or false, rec.ended or false, rec.outcome or false, rec.result or false, g1,
-      g2, g3, g4, g5, g6, g7, g8, g9 }) end
+      g2, g3, g4, g5, g6, g7, g8, g9, g10 }) end
   if rec.attempt == nil and rec.ended == nil then return pack({ rec.path, rec.kind, rec.created, rec.queue,
       rec.retention, rec.phase, rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false,
       rec.tags or false, rec.asks or false, rec.holds or false }) end
@@ -3425,7 +3552,7 @@ end
 
 local function open_flow(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, a19,
     a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, a33, a34, a35, a36, a37, a38, a39, a40, a41, a42,
-    a43, ...)
+    a43, a44, ...)
   if not a1 or not a2 or not a3 or not a4 or not a5 or not a7 or not a9 or not a14 or not a18
       or not a19 then missing(key, { "namespace", "kind", "policy", "created", "updated", "retention", "digest",
       "version", "last", "stored" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil, a7 or nil, a9 or nil,
@@ -3476,6 +3603,13 @@ local function open_flow(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12,
     n_skipped = a43 or nil,
     id = nil,
   }
+  if a44 then
+    local v
+    v = a44[1] if v then rec.schedule = v end
+    v = a44[2] if v then rec.firing = v end
+    v = a44[3] if v then rec.nominal = v end
+    v = a44[4] if v then rec.fired_at = v end
+  end
   if select("#", ...) > 0 then rec.tail = { ... } end
   return rec
 end
@@ -3485,6 +3619,11 @@ function packed.open_flow(key, stored)
 end
 
 function packed.close_flow(rec)
+  local g1 = false
+  if rec.schedule or rec.firing or rec.nominal or rec.fired_at
+  then
+    g1 = { rec.schedule or false, rec.firing or false, rec.nominal or false, rec.fired_at or false }
+  end
   if rec.tail then return with_tail({ rec.namespace, rec.kind, rec.policy, rec.created, rec.updated,
       rec.deadline or false, rec.retention, rec.defaults or false, rec.digest, rec.parent or false,
       rec.adopted or false, rec.sealed or false, rec.touched or false, rec.version, rec.backward or false,
@@ -3493,8 +3632,17 @@ function packed.close_flow(rec)
       rec.wake or false, rec.waited or false, rec.webhook or false, rec.hook or false, rec.n_held or false,
       rec.n_waiting or false, rec.n_delayed or false, rec.n_rate_limited or false, rec.n_waiting_children or false,
       rec.n_active or false, rec.n_suspended or false, rec.n_resumable or false, rec.n_completed or false,
-      rec.n_failed or false, rec.n_cancelled or false, rec.n_expired or false, rec.n_skipped or false }, 43,
+      rec.n_failed or false, rec.n_cancelled or false, rec.n_expired or false, rec.n_skipped or false, g1 }, 44,
       rec.tail) end
+  if g1 then return pack({ rec.namespace, rec.kind, rec.policy, rec.created, rec.updated, rec.deadline or false,
+      rec.retention, rec.defaults or false, rec.digest, rec.parent or false, rec.adopted or false, rec.sealed or false,
+      rec.touched or false, rec.version, rec.backward or false, rec.outcome or false, rec.ended or false, rec.last,
+      rec.stored, rec.uncaught or false, rec.sinks or false, rec.owed or false, rec.stop or false, rec.walk or false,
+      rec.walk_at or false, rec.walked or false, rec.wake or false, rec.waited or false, rec.webhook or false,
+      rec.hook or false, rec.n_held or false, rec.n_waiting or false, rec.n_delayed or false,
+      rec.n_rate_limited or false, rec.n_waiting_children or false, rec.n_active or false, rec.n_suspended or false,
+      rec.n_resumable or false, rec.n_completed or false, rec.n_failed or false, rec.n_cancelled or false,
+      rec.n_expired or false, rec.n_skipped or false, g1 }) end
   return pack({ rec.namespace, rec.kind, rec.policy, rec.created, rec.updated, rec.deadline or false, rec.retention,
       rec.defaults or false, rec.digest, rec.parent or false, rec.adopted or false, rec.sealed or false,
       rec.touched or false, rec.version, rec.backward or false, rec.outcome or false, rec.ended or false, rec.last,
@@ -3615,6 +3763,68 @@ function packed.close_quota_key(rec)
       rec.wake or false, rec.called_at or false }, 6, rec.tail) end
   return pack({ rec.key, rec.tat or false, rec.throttled or false, rec.sum or false, rec.wake or false,
       rec.called_at or false })
+end
+
+local function open_schedule(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, a19,
+    a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, ...)
+  if not a1 or not a2 or not a3 or not a4 or not a5 or not a6 or not a7 or not a8 or not a9 or not a10 or not a11
+      or not a12 then missing(key, { "sid", "version", "created", "changed", "definition", "overlap", "catch_up",
+      "cursor", "number", "fired", "skipped", "missed" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil,
+      a6 or nil, a7 or nil, a8 or nil, a9 or nil, a10 or nil, a11 or nil, a12 or nil) end
+  local rec = {
+    sid = a1,
+    version = a2,
+    created = a3,
+    changed = a4,
+    definition = a5,
+    overlap = a6,
+    catch_up = a7,
+    cursor = a8,
+    number = a9,
+    fired = a10,
+    skipped = a11,
+    missed = a12,
+    every = a13 or nil,
+    calendar = a14 or nil,
+    jitter = a15 or nil,
+    starts = a16 or nil,
+    ends = a17 or nil,
+    remaining = a18 or nil,
+    planned = a19 or nil,
+    planned_size = a20 or nil,
+    reckoned = a21 or nil,
+    asked = a22 or nil,
+    paused = a23 or nil,
+    over = a24 or nil,
+    wake = a25 or nil,
+    flight = a26 or nil,
+    waiting = a27 or nil,
+    last = a28 or nil,
+    backfill = a29 or nil,
+    path = nil,
+    live = nil,
+    live_ids = nil,
+  }
+  if select("#", ...) > 0 then rec.tail = { ... } end
+  return rec
+end
+
+function packed.open_schedule(key, stored)
+  return open_schedule(values(key, stored))
+end
+
+function packed.close_schedule(rec)
+  if rec.tail then return with_tail({ rec.sid, rec.version, rec.created, rec.changed, rec.definition, rec.overlap,
+      rec.catch_up, rec.cursor, rec.number, rec.fired, rec.skipped, rec.missed, rec.every or false,
+      rec.calendar or false, rec.jitter or false, rec.starts or false, rec.ends or false, rec.remaining or false,
+      rec.planned or false, rec.planned_size or false, rec.reckoned or false, rec.asked or false, rec.paused or false,
+      rec.over or false, rec.wake or false, rec.flight or false, rec.waiting or false, rec.last or false,
+      rec.backfill or false }, 29, rec.tail) end
+  return pack({ rec.sid, rec.version, rec.created, rec.changed, rec.definition, rec.overlap, rec.catch_up, rec.cursor,
+      rec.number, rec.fired, rec.skipped, rec.missed, rec.every or false, rec.calendar or false, rec.jitter or false,
+      rec.starts or false, rec.ends or false, rec.remaining or false, rec.planned or false, rec.planned_size or false,
+      rec.reckoned or false, rec.asked or false, rec.paused or false, rec.over or false, rec.wake or false,
+      rec.flight or false, rec.waiting or false, rec.last or false, rec.backfill or false })
 end
 
 local function open_spec(key, a1, a2, a3, ...)
@@ -4408,6 +4618,32 @@ end
 return holds
 end
 
+source["record.fired"] = function(require, LIBRARY)
+-- Which firing of a schedule an execution or a flow is; its end is owed to the schedule.
+local outbox = require "lib.outbox"
+
+local fired = {}
+
+function fired.note(rec, f)
+  rec.schedule, rec.firing, rec.nominal, rec.fired_at = f.schedule, f.number, f.nominal_at, f.fired_at
+end
+
+function fired.typed(rec)
+  if rec.firing == nil then return nil end
+  return { schedule = rec.schedule, number = rec.firing, nominal_at = rec.nominal, fired_at = rec.fired_at }
+end
+
+-- Tells the schedule, which may wait for this end before it fires again.
+function fired.ended(tx, rec, namespace, outcome)
+  outbox.owe(tx, "firing_ended", {
+    "namespace", namespace, "schedule", rec.schedule, "number", string.format("%.0f", rec.firing), "run_id", rec.id,
+    "outcome", outcome,
+  })
+end
+
+return fired
+end
+
 source["record.quota"] = function(require, LIBRARY)
 -- A quota: what each of its keys allows, and which keys are in use.
 local holds = require "record.holds"
@@ -4529,6 +4765,7 @@ source["record.flow"] = function(require, LIBRARY)
 -- A flow: members that share its partition, edges between them, and what it does when one of them fails.
 local keys = require "lib.keys"
 local limits = require "lib.limits"
+local fired = require "record.fired"
 local packed = require "record.packed"
 local timers = require "index.timers"
 
@@ -4750,6 +4987,7 @@ function flow.typed(f)
     sealed_at = f.sealed, finished_at = f.ended, deadline_at = f.deadline, retention_ms = f.retention,
     default_lane = lane, default_retry = retry, budgets = budgets, stop = flow.stopped(f), owed = f.owed or 0,
     walk = f.walk, parent_id = f.parent, uncaught_failures = f.uncaught or 0, completion_webhook = f.webhook,
+    fired = fired.typed(f),
   }
 end
 
@@ -6277,6 +6515,7 @@ local asks = require "record.asks"
 local attempt = require "record.attempt"
 local children = require "record.children"
 local execution = require "record.execution"
+local fired = require "record.fired"
 local more = require "record.more"
 local signals = require "record.signals"
 local spec = require "record.spec"
@@ -6351,7 +6590,7 @@ function view.whole(tx, rec)
   local current = suspension.load(rec)
   v.waitpoints, v.signals = waitpoint.typed_open(rec, current and current.recorded), signals.count(rec)
   v.steps, v.step_bytes = rec.steps or 0, rec.step_bytes or 0
-  v.forked_from, v.forks = rec.forked_from, more.forks(tx, rec)
+  v.forked_from, v.forks, v.fired = rec.forked_from, more.forks(tx, rec), fired.typed(rec)
   local k = children.load(rec)
   if rec.reports then v.usage = { ledger = usage.ledger(tx, rec), pending = #usage.pending(tx, rec) } end
   v.inbound, v.nested, v.children, v.children_open = rec.inbound, rec.nested, k.total, k.open
@@ -9265,6 +9504,7 @@ local lists = require "index.lists"
 local queues = require "index.queues"
 local timers = require "index.timers"
 local execution = require "record.execution"
+local fired = require "record.fired"
 local lane = require "record.lane"
 local spec = require "record.spec"
 local plain = require "transition.plain"
@@ -9336,6 +9576,7 @@ local function note_rare(rec, m, copy, now)
   if m.max_replays then rec.max_replays = m.max_replays end
   if m.fairness_key then rec.fairness_key = m.fairness_key end
   if m.completion_webhook then rec.webhook = m.completion_webhook end
+  if m.fired then fired.note(rec, m.fired) end
   if m.stream then rec.max_frames = m.stream.max_frames end
   if m.input_encoding and m.input_encoding ~= "json" then rec.input_in = m.input_encoding end
   if m.tags and next(m.tags) then rec.tags = cmsgpack.pack(spec.flatten(m.tags)) end
@@ -9647,6 +9888,7 @@ local dependencies = require "record.dependencies"
 local event = require "lib.event"
 local execution = require "record.execution"
 local finish = require "transition.finish"
+local fired = require "record.fired"
 local flow = require "record.flow"
 local keys = require "lib.keys"
 local limits = require "lib.limits"
@@ -9883,6 +10125,7 @@ function owed.settle_flow(tx, f)
     event.of_flow(tx, f, flow_event[f.outcome])
   end
   f.ended = tx.now
+  if f.firing then fired.ended(tx, f, f.namespace, f.outcome) end
   if f.webhook then f.hook = webhook.of_flow(tx, f) end
   if f.stored > 0 then flow.walk_over(tx, f, "free") end
   flow.save(tx, f)
@@ -12060,6 +12303,7 @@ local limits = require "lib.limits"
 local event = require "lib.event"
 local attempt = require "record.attempt"
 local execution = require "record.execution"
+local fired = require "record.fired"
 local waitpoint = require "record.waitpoint"
 local webhook = require "record.webhook"
 
@@ -12113,6 +12357,7 @@ function finish.execution(tx, rec, outcome, how)
     rec.waited = nil
     tx:announce("done", rec.id)
   end
+  if rec.firing then fired.ended(tx, rec, execution.namespace(rec), outcome) end
   if rec.webhook then rec.hook = webhook.of_execution(tx, rec, events[outcome]) end
   execution.save(tx, rec)
   local data, took = how.data, tx.now - rec.created
@@ -14517,6 +14762,7 @@ end
 source["flow.submit"] = function(require, LIBRARY)
 local define = require "lib.define"
 local event = require "lib.event"
+local fired = require "record.fired"
 local flow = require "record.flow"
 local grow = require "transition.grow"
 local keys = require "lib.keys"
@@ -14531,6 +14777,7 @@ local function create(tx, n)
   f.namespace, f.kind, f.policy, f.digest, f.parent =
     n.namespace, n.kind, n.on_member_failure, n.body_digest, n.parent_id
   f.webhook = n.completion_webhook
+  if n.fired then fired.note(f, n.fired) end
   f.created, f.touched, f.retention = tx.now, tx.now, n.retention_ms or week_ms
   f.deadline = n.deadline_at or (n.deadline_ms and tx.now + n.deadline_ms) or nil
   if n.default_lane or n.default_retry or n.budgets then
@@ -15719,6 +15966,1073 @@ define.fn {
     end
     if rec == nil then return reply.err(missing) end
     return reply.ok("webhook", { status = webhook.status(rec.hook) })
+  end,
+}
+end
+
+source["record.schedule"] = function(require, LIBRARY)
+-- A schedule: when something is submitted, and how far that has come.
+--
+-- Times up to `cursor` are decided. The library reckons the times of `every` itself. Times of a calendar are supplied:
+-- `planned` has all of them after the cursor and up to `reckoned`, or all there will ever be when `reckoned` is absent.
+-- Nothing behind `reckoned` is decided, so no time of a calendar is passed over.
+--
+-- A firing that was decided and is not submitted yet is in `flight`: { number, nominal time, time of the decision,
+-- cause, id, when it is tried again or false, tries, code of the last refusal or false }. Firings that wait for the end
+-- of another one are in `waiting`: { number, nominal time, time of the decision, cause }. What is in flight or was
+-- submitted and has not ended is in the sorted set of the live.
+local event = require "lib.event"
+local id = require "lib.id"
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local outbox = require "lib.outbox"
+local packed = require "record.packed"
+local reply = require "lib.reply"
+local timers = require "index.timers"
+
+local schedule = {}
+
+local pack, unpack_ = cmsgpack.pack, cmsgpack.unpack
+local floor, format = math.floor, string.format
+
+function schedule.path(namespace, name) return namespace .. "/" .. name end
+function schedule.timer(path) return "schedule:" .. path end
+
+function schedule.split(path)
+  return string.match(path, "^([^/]+)/(.+)$")
+end
+
+local function list_of(bytes)
+  return bytes and unpack_(bytes) or {}
+end
+
+local function bytes_of(list)
+  return #list > 0 and pack(list) or nil
+end
+
+-- What runs, a bounded number.
+local function live_ids(tx, path)
+  local ids = {}
+  for i, entry in ipairs(tx:zlowest(keys.schedule_live(tx, path), "-inf", "+inf", limits.batch_max)) do
+    ids[i] = entry.member
+  end
+  return ids
+end
+
+-- True when a time that comes may cancel what runs.
+function schedule.cancels(s)
+  local b = s.backfill
+  return s.overlap == "cancel_previous" or (b ~= nil and not b[9] and b[4] == "cancel_previous")
+end
+
+-- The schedule with its lists opened, or nil. What runs is counted before anything is planned.
+function schedule.load(tx, path)
+  local key = keys.schedule(tx, path)
+  local known = tx.memo[key]
+  if known then return known end
+  local stored = tx:record(key)
+  if stored == nil then return nil end
+  local s = packed.open_schedule(key, stored)
+  s.path, s.live = path, tx:zcard(keys.schedule_live(tx, path))
+  s.every, s.planned, s.flight, s.waiting =
+    list_of(s.every), list_of(s.planned), list_of(s.flight), list_of(s.waiting)
+  s.backfill, s.paused = s.backfill and unpack_(s.backfill), s.paused and unpack_(s.paused)
+  s.live_ids = schedule.cancels(s) and s.live > 0 and live_ids(tx, path) or {}
+  tx.memo[key] = s
+  return s
+end
+
+-- The schedule of this name, or nil and the refusal.
+function schedule.find(tx, a)
+  local s = schedule.load(tx, schedule.path(a.namespace, a.name))
+  if s then return s end
+  return nil, reply.err("schedule_not_found", { namespace = a.namespace, name = a.name })
+end
+
+local function close(s)
+  local copy = {}
+  for name, value in pairs(s) do copy[name] = value end
+  copy.every, copy.planned, copy.flight, copy.waiting =
+    bytes_of(s.every), bytes_of(s.planned), bytes_of(s.flight), bytes_of(s.waiting)
+  copy.backfill, copy.paused = s.backfill and pack(s.backfill) or nil, s.paused and pack(s.paused) or nil
+  return packed.close_schedule(copy)
+end
+
+-- Plans the record together with its timer.
+function schedule.save(tx, s, wake)
+  local member = schedule.timer(s.path)
+  if wake ~= s.wake then
+    if wake then timers.set(tx, member, wake) else timers.clear(tx, member) end
+    s.wake = wake
+  end
+  local key = keys.schedule(tx, s.path)
+  tx.memo[key] = s
+  tx:set(key, close(s))
+end
+
+-- The id of what a firing submits; `request` tells triggers of one moment apart.
+function schedule.run_id(s, at, request)
+  return id.made(s.sid, format("%.0f", at), request or "")
+end
+
+-- Times ---------------------------------------------------------------------------------------------
+
+-- How much later than its nominal time a firing is due: the same on every server.
+function schedule.jitter(s, at)
+  if s.jitter == nil or s.jitter == 0 then return 0 end
+  local h = redis.sha1hex(s.path .. ":" .. format("%.0f", at))
+  return tonumber(string.sub(h, 1, 8), 16) % (s.jitter + 1)
+end
+
+-- The next nominal time after the cursor, or nil: none is left, or (the second answer) it is not reckoned yet.
+function schedule.next_time(s)
+  local best = s.planned[1]
+  for i = 1, #s.every, 2 do
+    local every, anchor = s.every[i], s.every[i + 1]
+    local at = anchor + (floor((s.cursor - anchor) / every) + 1) * every
+    if best == nil or at < best then best = at end
+  end
+  if best and s.ends and best > s.ends then best = nil end
+  if s.calendar and s.reckoned and (best == nil or best > s.reckoned) then
+    return nil, s.ends == nil or s.reckoned < s.ends
+  end
+  return best, false
+end
+
+-- Times up to this one are decided.
+function schedule.pass(s, at)
+  s.cursor = at
+  local from = 1
+  while s.planned[from] and s.planned[from] <= at do from = from + 1 end
+  if from > 1 then
+    local rest = {}
+    for i = from, #s.planned do rest[#rest + 1] = s.planned[i] end
+    s.planned = rest
+  end
+  if s.reckoned and s.reckoned < at then s.reckoned = at end
+end
+
+-- What was supplied: the times after `after`, all up to `reckoned`.
+function schedule.plan(s, times, reckoned)
+  s.planned, s.reckoned, s.asked = times, reckoned, nil
+  s.planned_size = #times
+  schedule.pass(s, s.cursor)
+end
+
+-- Asks the engine for times when half of those it supplied are used.
+function schedule.ask(tx, s)
+  if s.asked or s.calendar == nil or s.reckoned == nil or s.paused or s.over then return end
+  if #s.planned > floor((s.planned_size or 0) / 2) then return end
+  schedule.ask_now(tx, s)
+end
+
+function schedule.ask_now(tx, s)
+  if s.asked then return end
+  s.asked = 1
+  local namespace, name = schedule.split(s.path)
+  outbox.owe(tx, "plan_schedule", { "namespace", namespace, "schedule", name })
+end
+
+-- History -------------------------------------------------------------------------------------------
+
+function schedule.kept(s, number)
+  return number > s.number - limits.schedule_firings_max
+end
+
+local function field(number) return format("%.0f", number) end
+
+-- Keeps what became of a firing, unless newer ones have pushed it out: { nominal, at, cause, state, id, why, outcome,
+-- ended, count, tries }.
+function schedule.note_firing(tx, s, number, f)
+  if not schedule.kept(s, number) then return end
+  tx:hput(keys.firings(tx, s.path), field(number), pack(f))
+end
+
+-- The number of a firing that comes next.
+function schedule.numbered(tx, s)
+  s.number = s.number + 1
+  if s.number > limits.schedule_firings_max then
+    tx:hdel(keys.firings(tx, s.path), field(s.number - limits.schedule_firings_max))
+  end
+  return s.number
+end
+
+-- A firing that is still kept, to be changed and noted again; nil when it is not.
+function schedule.firing(tx, s, number)
+  if not schedule.kept(s, number) then return nil end
+  local bytes = tx:hget(keys.firings(tx, s.path), field(number))
+  return bytes and unpack_(bytes) or nil
+end
+
+function schedule.typed_firing(number, f)
+  return {
+    number = number, nominal_at = f[1], fired_at = f[2], cause = f[3], state = f[4], run_id = f[5] or nil,
+    why = f[6] or nil, outcome = f[7] or nil, ended_at = f[8] or nil, count = f[9] or nil, tries = f[10] or nil,
+  }
+end
+
+-- The last firings, newest first.
+function schedule.firings(tx, s)
+  local found, numbers, out = tx:hgetall(keys.firings(tx, s.path)) or {}, {}, {}
+  for number in pairs(found) do numbers[#numbers + 1] = tonumber(number) end
+  table.sort(numbers, function(a, b) return a > b end)
+  for i, number in ipairs(numbers) do out[i] = schedule.typed_firing(number, unpack_(found[field(number)])) end
+  return out
+end
+
+-- The firing that a request triggered before, while it is kept: its id is made of both.
+function schedule.request(tx, s, request)
+  for _, f in ipairs(schedule.firings(tx, s)) do
+    if f.cause == "trigger" and f.run_id == schedule.run_id(s, f.nominal_at, request) then
+      return { number = f.number, run_id = f.run_id }
+    end
+  end
+end
+
+-- Events --------------------------------------------------------------------------------------------
+
+function schedule.tell(tx, s, kind, ...)
+  local namespace, name = schedule.split(s.path)
+  event.of_fleet(tx, "schedule." .. kind, namespace, nil, nil, "schedule", name, ...)
+end
+
+-- Views ---------------------------------------------------------------------------------------------
+
+local function typed_backfill(b)
+  return b and {
+    from = b[1], to = b[2], cursor = b[3], overlap = b[4], total = b[5], fired = b[6], skipped = b[7],
+    started_at = b[8], ended_at = b[9] or nil, stopped = b[10] == 1, actor = b[11],
+  } or nil
+end
+
+function schedule.typed(s)
+  local namespace, name = schedule.split(s.path)
+  local refused
+  for _, f in ipairs(s.flight) do refused = refused or f[8] or nil end
+  local last = s.last and unpack_(s.last)
+  return {
+    namespace = namespace, name = name, schedule_id = s.sid, version = s.version, created_at = s.created,
+    changed_at = s.changed, definition = s.definition, overlap = s.overlap, catch_up_ms = s.catch_up,
+    jitter_ms = s.jitter, starts_at = s.starts, ends_at = s.ends, remaining = s.remaining, cursor = s.cursor,
+    next_at = (not s.over and schedule.next_time(s)) or nil,
+    paused = s.paused and { reason = s.paused[1] or nil, actor = s.paused[2], at = s.paused[3] } or nil,
+    over = s.over ~= nil, fired = s.fired, skipped = s.skipped, missed = s.missed,
+    last = last and schedule.typed_firing(last[1], last[2]) or nil, running = s.live - #s.flight,
+    waiting = #s.waiting, unsubmitted = #s.flight, refused = refused, backfill = typed_backfill(s.backfill),
+  }
+end
+
+return schedule
+end
+
+source["transition.fire"] = function(require, LIBRARY)
+-- Firing a schedule: decides the times that have come, a bounded number per call. What is decided is owed to the
+-- outbox, under an id made of the schedule and the nominal time, so that nothing is submitted twice.
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local outbox = require "lib.outbox"
+local schedule = require "record.schedule"
+local timers = require "index.timers"
+
+local fire = {}
+
+local format = string.format
+
+local function owe(tx, s, number)
+  local namespace, name = schedule.split(s.path)
+  outbox.owe(tx, "fire_schedule", {
+    "namespace", namespace, "schedule", name, "number", format("%.0f", number),
+  })
+end
+
+-- A firing that takes place: from now on it counts as running.
+local function start(tx, s, number, at, decided, cause, request)
+  local run = schedule.run_id(s, at, request)
+  s.live = s.live + 1
+  s.flight[#s.flight + 1] = { number, at, decided, cause, run, false, 0, false }
+  tx:zadd(keys.schedule_live(tx, s.path), number, run)
+  schedule.note_firing(tx, s, number, { at, decided, cause, "due", run })
+  if cause == "time" and s.remaining then s.remaining = s.remaining - 1 end
+  return run
+end
+
+local function skip(tx, s, number, at, decided, cause, why)
+  s.skipped = s.skipped + 1
+  if cause == "backfill" and s.backfill then s.backfill[7] = s.backfill[7] + 1 end
+  schedule.note_firing(tx, s, number, { at, decided, cause, "skipped", false, why })
+  schedule.tell(tx, s, "skipped", "nominal_at", at, "cause", cause, "why", why)
+end
+
+local function cancel_live(tx, s)
+  local namespace, name = schedule.split(s.path)
+  for _, run in ipairs(s.live_ids) do
+    outbox.owe(tx, "cancel_run", { "namespace", namespace, "schedule", name, "run_id", run })
+  end
+end
+
+-- One that waits and will not take place.
+local function skip_waiting(tx, s, w, why)
+  if w[4] == "backfill" and s.backfill then s.backfill[6] = s.backfill[6] - 1 end
+  skip(tx, s, w[1], w[2], w[3], w[4], why)
+end
+
+-- What the overlap policy makes of a time that has come; "hold" leaves it for later.
+local function decide(tx, s, at, cause, overlap)
+  local now = tx.now
+  if overlap == "allow" or (s.live == 0 and #s.waiting == 0) then
+    local number = schedule.numbered(tx, s)
+    start(tx, s, number, at, now, cause)
+    owe(tx, s, number)
+    if cause == "backfill" then s.backfill[6] = s.backfill[6] + 1 end
+    return
+  end
+  if cause == "backfill" and overlap == "queue_all" then return "hold" end
+  local number = schedule.numbered(tx, s)
+  if overlap == "skip" then return skip(tx, s, number, at, now, cause, "overlap") end
+  if overlap == "queue_one" and #s.waiting > 0 then return skip(tx, s, number, at, now, cause, "overlap") end
+  if #s.waiting >= limits.schedule_waiting_max then return skip(tx, s, number, at, now, cause, "queue_full") end
+  if overlap == "cancel_previous" then
+    for _, w in ipairs(s.waiting) do skip_waiting(tx, s, w, "replaced") end
+    s.waiting = {}
+    cancel_live(tx, s)
+  end
+  s.waiting[#s.waiting + 1] = { number, at, now, cause }
+  if cause == "backfill" then s.backfill[6] = s.backfill[6] + 1 end
+  schedule.note_firing(tx, s, number, { at, now, cause, "waiting" })
+end
+
+-- A time that came too long ago, or a firing that was refused for too long.
+local function miss(tx, s, number, at, decided, cause, why, run)
+  s.missed = s.missed + 1
+  schedule.note_firing(tx, s, number, { at, decided, cause, "missed", run or false, why })
+  schedule.tell(tx, s, "missed", "nominal_at", at, "cause", cause, "why", why)
+end
+
+-- Nothing may be decided while a firing is refused, or while too many are not submitted yet.
+local function held_back(s)
+  if #s.flight >= limits.schedule_flight_max then return true end
+  for _, f in ipairs(s.flight) do
+    if f[8] then return true end
+  end
+  return false
+end
+
+local function finish(tx, s, why)
+  if s.over then return end
+  s.over = 1
+  for _, w in ipairs(s.waiting) do skip_waiting(tx, s, w, "remaining") end
+  s.waiting = {}
+  schedule.tell(tx, s, "ended", "why", why)
+end
+
+-- Those that wait for an end that has come.
+local function go_on(tx, s)
+  while #s.waiting > 0 and (s.live == 0 or s.overlap == "allow") and #s.flight < limits.schedule_flight_max do
+    local w = table.remove(s.waiting, 1)
+    start(tx, s, w[1], w[2], w[3], w[4])
+    owe(tx, s, w[1])
+    if w[4] == "time" and s.remaining == 0 then return finish(tx, s, "remaining") end
+  end
+end
+
+-- Times of the schedule itself. Answers how many were decided.
+local function times(tx, s, most)
+  local count = 0
+  while count < most and not s.over and not held_back(s) do
+    if s.remaining and s.remaining <= 0 then
+      finish(tx, s, "remaining")
+      break
+    end
+    local at, unknown = schedule.next_time(s)
+    if at == nil then
+      if not unknown then finish(tx, s, s.ends and "ends_at" or "no_times") end
+      break
+    end
+    local due = at + schedule.jitter(s, at)
+    if due > tx.now then break end
+    if at + (s.jitter or 0) + s.catch_up < tx.now then
+      -- Whatever came this long ago is counted by the engine, however much it is.
+      schedule.ask_now(tx, s)
+      break
+    end
+    schedule.pass(s, at)
+    if due + s.catch_up < tx.now then
+      miss(tx, s, schedule.numbered(tx, s), at, tx.now, "time", "too_late")
+    else
+      decide(tx, s, at, "time", s.overlap)
+    end
+    count = count + 1
+  end
+  return count
+end
+
+-- Times of a backfill that were supplied: { from, to, cursor, overlap, total, fired, skipped, started, ended, stopped,
+-- actor, times, the time up to which all are there, asked }.
+local function backfill(tx, s, most)
+  local b = s.backfill
+  if b == nil or b[9] then return end
+  local planned, count = b[12], 0
+  while count < most and #planned > 0 and not held_back(s) do
+    local at = planned[1]
+    if decide(tx, s, at, "backfill", b[4]) == "hold" then break end
+    table.remove(planned, 1)
+    b[3] = at
+    count = count + 1
+  end
+  if #planned > 0 then return end
+  if b[13] >= b[2] then
+    b[3], b[9] = b[2], tx.now
+    schedule.tell(tx, s, "backfilled", "from", b[1], "to", b[2], "fired", b[6], "skipped", b[7])
+  elseif not b[14] then
+    b[3], b[14] = b[13], true
+    local namespace, name = schedule.split(s.path)
+    outbox.owe(tx, "plan_backfill", { "namespace", namespace, "schedule", name })
+  end
+end
+
+-- When the schedule next needs attention without anyone, or nil.
+local function wake_at(s, now)
+  local at
+  for _, f in ipairs(s.flight) do
+    if f[6] and (at == nil or f[6] < at) then at = f[6] end
+  end
+  if s.paused or held_back(s) then return at end
+  local b = s.backfill
+  -- More of a backfill can be decided at once, unless it waits for an end.
+  if b and not b[9] and #b[12] > 0 and (b[4] ~= "queue_all" or (s.live == 0 and #s.waiting == 0)) then return now end
+  if s.over then return at end
+  local next_at = schedule.next_time(s)
+  if next_at and not (s.asked and next_at + (s.jitter or 0) + s.catch_up < now) then
+    local due = next_at + schedule.jitter(s, next_at)
+    if at == nil or due < at then at = due end
+  end
+  return at
+end
+
+-- Decides what has come and saves the schedule.
+function fire.advance(tx, s)
+  if not s.paused then
+    go_on(tx, s)
+    local count = times(tx, s, limits.schedule_steps_max)
+    backfill(tx, s, limits.schedule_steps_max - count)
+    schedule.ask(tx, s)
+  end
+  schedule.save(tx, s, wake_at(s, tx.now))
+end
+
+-- The timer of a schedule is due.
+function fire.due(tx, path)
+  local s = schedule.load(tx, path)
+  if s == nil then return timers.clear(tx, schedule.timer(path)) end
+  for _, f in ipairs(s.flight) do
+    if f[6] and f[6] <= tx.now then
+      f[6] = false
+      owe(tx, s, f[1])
+    end
+  end
+  -- The entry stands at its time: it moves, or leaves, with the record.
+  s.wake = s.wake or 0
+  fire.advance(tx, s)
+end
+
+fire.skip = skip_waiting
+
+function fire.full(s)
+  return #s.flight >= limits.schedule_flight_max
+end
+
+-- A firing that a person asked for. The caller submits it; when it does not, the timer does.
+function fire.now(tx, s, request)
+  local number = schedule.numbered(tx, s)
+  local run = start(tx, s, number, tx.now, tx.now, "trigger", request)
+  s.flight[#s.flight][6] = tx.now + limits.schedule_again_ms_max
+  return number, run
+end
+
+-- What became of firings ------------------------------------------------------------------------------
+
+local function in_flight(s, number)
+  for i, f in ipairs(s.flight) do
+    if f[1] == number then return i, f end
+  end
+end
+
+-- A firing that is owed, or nil.
+function fire.find(s, number)
+  local _, f = in_flight(s, number)
+  return f
+end
+
+local function leave_live(tx, s, run)
+  local key = keys.schedule_live(tx, s.path)
+  if tx:zscore(key, run) then
+    tx:zrem(key, run)
+    s.live = s.live - 1
+    for i, other in ipairs(s.live_ids) do
+      if other == run then
+        table.remove(s.live_ids, i)
+        break
+      end
+    end
+  end
+end
+
+local function submitted(tx, s, i, f)
+  table.remove(s.flight, i)
+  s.fired = s.fired + 1
+  local entry = { f[2], f[3], f[4], "running", f[5] }
+  schedule.note_firing(tx, s, f[1], entry)
+  s.last = cmsgpack.pack({ f[1], entry })
+  schedule.tell(tx, s, "fired", "nominal_at", f[2], "fired_at", f[3], "cause", f[4], "run_id", f[5])
+end
+
+local function over(tx, s, number, run, outcome)
+  leave_live(tx, s, run)
+  local entry = schedule.firing(tx, s, number)
+  if entry and entry[5] == run then
+    entry[4], entry[6], entry[7], entry[8] = "ended", false, outcome, tx.now
+    schedule.note_firing(tx, s, number, entry)
+  end
+  local last = s.last and cmsgpack.unpack(s.last)
+  if last and last[1] == number then
+    last[2][4], last[2][6], last[2][7], last[2][8] = "ended", false, outcome, tx.now
+    s.last = cmsgpack.pack(last)
+  end
+end
+
+-- It was submitted, now or before; `outcome` says how it has ended already.
+function fire.submitted(tx, s, number, outcome)
+  local i, f = in_flight(s, number)
+  if i == nil then return false end
+  submitted(tx, s, i, f)
+  if outcome then over(tx, s, number, f[5], outcome) end
+  return true
+end
+
+-- It was refused: tried again within the catch-up window, and missed afterwards. The second answer is when.
+function fire.refused(tx, s, number, code, final)
+  local i, f = in_flight(s, number)
+  if i == nil then return false end
+  f[7] = f[7] + 1
+  local wait = math.min(limits.schedule_again_ms_min * 2 ^ math.min(f[7] - 1, 10), limits.schedule_again_ms_max)
+  local again = tx.now + wait
+  if not final and again <= f[3] + s.catch_up then
+    f[6], f[8] = again, code
+    schedule.note_firing(tx, s, number, { f[2], f[3], f[4], "due", f[5], code, false, false, false, f[7] })
+    return true, again
+  end
+  table.remove(s.flight, i)
+  leave_live(tx, s, f[5])
+  -- It did not take place, so another one may.
+  if f[4] == "time" and s.remaining then s.remaining, s.over = s.remaining + 1, nil end
+  miss(tx, s, number, f[2], f[3], f[4], code)
+  return true
+end
+
+-- An execution or flow of the schedule has ended.
+function fire.ended(tx, s, number, run, outcome)
+  local i, f = in_flight(s, number)
+  if i and f[5] == run then submitted(tx, s, i, f) end
+  over(tx, s, number, run, outcome)
+end
+
+return fire
+end
+
+source["schedule.put"] = function(require, LIBRARY)
+local define = require "lib.define"
+local fire = require "transition.fire"
+local keys = require "lib.keys"
+local reply = require "lib.reply"
+local schedule = require "record.schedule"
+
+local function everies(list)
+  local flat = {}
+  for i, e in ipairs(list) do flat[2 * i - 1], flat[2 * i] = e.every_ms, e.anchor_at end
+  return flat
+end
+
+-- A schedule begins now, or right before its first moment.
+local function begin(tx, s)
+  s.cursor = math.max(tx.now, (s.starts or 0) - 1)
+  s.planned, s.planned_size, s.reckoned, s.asked = {}, 0, s.calendar and s.cursor or nil, nil
+end
+
+define.fn {
+  name = "ff_put_schedule",
+  doc = "Creates a schedule, or replaces the definition of one: its pause, its counts and its firings stay. With "
+    .. "`version` only if that is its version; 0 means that there is none yet. Other times than before begin now.",
+  flags = {},
+  args = { schedule = "new_schedule", schedule_id = "uuid", version = "count?", actor = "actor" },
+  reply = {
+    created = { schedule = "schedule", now = "time_ms" }, changed = { schedule = "schedule", now = "time_ms" },
+  },
+  errs = { "schedule_version_conflict" },
+  call = function(tx, a, now)
+    local n = a.schedule
+    local path = schedule.path(n.namespace, n.name)
+    local s = schedule.load(tx, path)
+    local was = s and s.version or 0
+    if a.version and a.version ~= was then
+      return reply.err("schedule_version_conflict", { name = n.name, version = was, asked = a.version })
+    end
+    local fresh = s == nil
+    if fresh then
+      s = {
+        path = path, sid = a.schedule_id, version = 0, created = now, number = 0, fired = 0, skipped = 0, missed = 0,
+        live = 0, live_ids = {}, every = {}, planned = {}, flight = {}, waiting = {}, cursor = now,
+      }
+      tx:zadd(keys.schedules(tx), now, path)
+    else
+      -- What has come by now comes under the old definition.
+      fire.advance(tx, s)
+    end
+    local same = not fresh and s.definition == n.definition and s.starts == n.starts_at and s.ends == n.ends_at
+    s.definition, s.every, s.calendar = n.definition, everies(n.every), n.calendar and 1 or nil
+    s.overlap, s.catch_up, s.jitter = n.overlap, n.catch_up_ms, n.jitter_ms
+    s.starts, s.ends, s.remaining = n.starts_at, n.ends_at, n.remaining
+    s.version, s.changed = s.version + 1, now
+    s.over = nil
+    if not same then begin(tx, s) end
+    tx:set(keys.schedule_action(tx, path), n.action)
+    schedule.tell(tx, s, fresh and "created" or "changed", "version", s.version, "actor", a.actor)
+    fire.advance(tx, s)
+    return reply.ok(fresh and "created" or "changed", { schedule = schedule.typed(s), now = now })
+  end,
+}
+end
+
+source["schedule.get"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local reply = require "lib.reply"
+local schedule = require "record.schedule"
+
+define.fn {
+  name = "ff_get_schedule",
+  doc = "A schedule with what it submits.",
+  flags = { "no-writes" },
+  args = { namespace = "namespace", name = "schedule_name" },
+  reply = { found = { schedule = "schedule", action = "schedule_action", now = "time_ms" } },
+  errs = { "schedule_not_found" },
+  call = function(tx, a, now)
+    local s, refusal = schedule.find(tx, a)
+    if refusal then return refusal end
+    return reply.ok("found", {
+      schedule = schedule.typed(s), action = tx:get(keys.schedule_action(tx, s.path)), now = now,
+    })
+  end,
+}
+end
+
+source["schedule.list"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local reply = require "lib.reply"
+local schedule = require "record.schedule"
+
+define.fn {
+  name = "ff_list_schedules",
+  doc = "Schedules of this partition, newest first; a page may be short, `more` says whether to go on after `last`.",
+  flags = { "no-writes" },
+  args = { namespace = "namespace?", after = "schedule_position?", limit = "batch_size" },
+  reply = { page = { items = "[schedule]", last = "schedule_position?", more = "bool", now = "time_ms" } },
+  errs = {},
+  call = function(tx, a, now)
+    local top = a.after and string.format("%.0f", a.after.created_at) or "+inf"
+    local found = tx:zhighest(keys.schedules(tx), top, "-inf", limits.list_looks_max)
+    local items, last, more = {}, nil, #found == limits.list_looks_max
+    for _, item in ipairs(found) do
+      local seen = a.after and item.score == a.after.created_at and item.member >= a.after.path
+      if not seen then
+        if #items >= a.limit then
+          more = true
+          break
+        end
+        if a.namespace == nil or schedule.split(item.member) == a.namespace then
+          local s = schedule.load(tx, item.member)
+          if s then items[#items + 1] = schedule.typed(s) end
+        end
+        last = { created_at = item.score, path = item.member }
+      end
+    end
+    return reply.ok("page", { items = items, last = last, more = more, now = now })
+  end,
+}
+end
+
+source["schedule.delete"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local reply = require "lib.reply"
+local schedule = require "record.schedule"
+local timers = require "index.timers"
+
+define.fn {
+  name = "ff_delete_schedule",
+  doc = "Removes a schedule with its firings. What it submitted goes on; what it has not submitted yet is not "
+    .. "submitted any more.",
+  flags = { "allow-oom" },
+  args = { namespace = "namespace", name = "schedule_name", actor = "actor" },
+  reply = { deleted = {} },
+  errs = { "schedule_not_found" },
+  call = function(tx, a)
+    local s, refusal = schedule.find(tx, a)
+    if refusal then return refusal end
+    schedule.tell(tx, s, "deleted", "actor", a.actor)
+    tx:del(keys.schedule(tx, s.path))
+    tx:del(keys.schedule_action(tx, s.path))
+    tx:del(keys.firings(tx, s.path))
+    tx:del(keys.schedule_live(tx, s.path))
+    tx:zrem(keys.schedules(tx), s.path)
+    timers.clear(tx, schedule.timer(s.path))
+    return reply.ok("deleted")
+  end,
+}
+end
+
+source["schedule.pause"] = function(require, LIBRARY)
+local define = require "lib.define"
+local fire = require "transition.fire"
+local reply = require "lib.reply"
+local schedule = require "record.schedule"
+
+define.fn {
+  name = "ff_pause_schedule",
+  doc = "Stops a schedule from firing by itself. What has come by now comes first; a paused one keeps its first "
+    .. "reason.",
+  flags = { "allow-oom" },
+  args = { namespace = "namespace", name = "schedule_name", reason = "reason?", actor = "actor" },
+  reply = { paused = { schedule = "schedule" } },
+  errs = { "schedule_not_found" },
+  call = function(tx, a, now)
+    local s, refusal = schedule.find(tx, a)
+    if refusal then return refusal end
+    if s.paused == nil then
+      fire.advance(tx, s)
+      s.paused = { a.reason or false, a.actor, now }
+      schedule.tell(tx, s, "paused", "actor", a.actor, "reason", a.reason or "")
+      fire.advance(tx, s)
+    end
+    return reply.ok("paused", { schedule = schedule.typed(s) })
+  end,
+}
+end
+
+source["schedule.resume"] = function(require, LIBRARY)
+local define = require "lib.define"
+local fire = require "transition.fire"
+local reply = require "lib.reply"
+local schedule = require "record.schedule"
+
+define.fn {
+  name = "ff_resume_schedule",
+  doc = "Lets a paused schedule fire again. Times that passed meanwhile are not made up for; a backfill does that.",
+  flags = {},
+  args = { namespace = "namespace", name = "schedule_name", actor = "actor" },
+  reply = { resumed = { schedule = "schedule" } },
+  errs = { "schedule_not_found" },
+  call = function(tx, a, now)
+    local s, refusal = schedule.find(tx, a)
+    if refusal then return refusal end
+    if s.paused then
+      schedule.tell(tx, s, "resumed", "actor", a.actor, "paused_at", s.paused[3])
+      s.paused = nil
+      schedule.pass(s, math.max(s.cursor, now))
+      fire.advance(tx, s)
+    end
+    return reply.ok("resumed", { schedule = schedule.typed(s) })
+  end,
+}
+end
+
+source["schedule.trigger"] = function(require, LIBRARY)
+local define = require "lib.define"
+local fire = require "transition.fire"
+local reply = require "lib.reply"
+local schedule = require "record.schedule"
+
+define.fn {
+  name = "ff_trigger_schedule",
+  doc = "Fires a schedule now, whatever runs, and while it is paused, too. The caller submits what `ff_take_firing` "
+    .. "answers; when it does not, a timer does. The same request answers the first firing, while that is kept.",
+  flags = {},
+  args = { namespace = "namespace", name = "schedule_name", request_id = "request_id", actor = "actor" },
+  reply = { triggered = { number = "count", run_id = "uuid" }, known = { number = "count", run_id = "uuid" } },
+  errs = { "schedule_not_found", "try_again" },
+  call = function(tx, a)
+    local s, refusal = schedule.find(tx, a)
+    if refusal then return refusal end
+    local known = schedule.request(tx, s, a.request_id)
+    if known then return reply.ok("known", known) end
+    if fire.full(s) then return reply.err("try_again", { unsubmitted = #s.flight }) end
+    local number, run = fire.now(tx, s, a.request_id)
+    schedule.tell(tx, s, "triggered", "actor", a.actor, "run_id", run)
+    fire.advance(tx, s)
+    return reply.ok("triggered", { number = number, run_id = run })
+  end,
+}
+end
+
+source["schedule.backfill"] = function(require, LIBRARY)
+local define = require "lib.define"
+local fire = require "transition.fire"
+local limits = require "lib.limits"
+local reply = require "lib.reply"
+local schedule = require "record.schedule"
+
+local function invalid(field, problem)
+  return reply.err("invalid_argument", { field = field, problem = problem })
+end
+
+define.fn {
+  name = "ff_backfill_schedule",
+  doc = "Fires the times from `from` to `to`, both included, in order and under the overlap policy. The times are "
+    .. "supplied in pieces (`ff_refill_backfill`); `total` says how many there are.",
+  flags = {},
+  args = {
+    namespace = "namespace", name = "schedule_name", from = "time_ms", to = "time_ms", total = "count",
+    overlap = "overlap?", actor = "actor",
+  },
+  reply = { started = { schedule = "schedule" } },
+  errs = { "schedule_not_found", "schedule_busy" },
+  call = function(tx, a, now)
+    local s, refusal = schedule.find(tx, a)
+    if refusal then return refusal end
+    local b = s.backfill
+    if b and not b[9] then
+      return reply.err("schedule_busy", { from = b[1], to = b[2], cursor = b[3], started_at = b[8] })
+    end
+    if a.to < a.from then return invalid("to", "must not lie before from") end
+    if a.to > now then return invalid("to", "must not lie in the future") end
+    if a.total > limits.schedule_backfill_max then
+      return invalid("from", string.format(
+        "leads to %.0f firings, a backfill has at most %.0f", a.total, limits.schedule_backfill_max
+      ))
+    end
+    s.backfill = {
+      a.from, a.to, a.from - 1, a.overlap or s.overlap, a.total, 0, 0, now, false, false, a.actor, {}, a.from - 1,
+      false,
+    }
+    schedule.tell(tx, s, "backfill_started", "from", a.from, "to", a.to, "total", a.total, "actor", a.actor)
+    fire.advance(tx, s)
+    return reply.ok("started", { schedule = schedule.typed(s) })
+  end,
+}
+end
+
+source["schedule.stop_backfill"] = function(require, LIBRARY)
+local define = require "lib.define"
+local fire = require "transition.fire"
+local reply = require "lib.reply"
+local schedule = require "record.schedule"
+
+define.fn {
+  name = "ff_stop_backfill",
+  doc = "Ends a backfill where it is; what it fired goes on. One that has ended stays as it is.",
+  flags = { "allow-oom" },
+  args = { namespace = "namespace", name = "schedule_name", actor = "actor" },
+  reply = { stopped = { schedule = "schedule" } },
+  errs = { "schedule_not_found" },
+  call = function(tx, a, now)
+    local s, refusal = schedule.find(tx, a)
+    if refusal then return refusal end
+    local b = s.backfill
+    if b and not b[9] then
+      b[9], b[10], b[12], b[14] = now, 1, {}, false
+      local kept = {}
+      for _, w in ipairs(s.waiting) do
+        if w[4] == "backfill" then fire.skip(tx, s, w, "stopped") else kept[#kept + 1] = w end
+      end
+      s.waiting = kept
+      schedule.tell(tx, s, "backfill_stopped", "fired", b[6], "skipped", b[7], "actor", a.actor)
+      fire.advance(tx, s)
+    end
+    return reply.ok("stopped", { schedule = schedule.typed(s) })
+  end,
+}
+end
+
+source["schedule.refill"] = function(require, LIBRARY)
+local define = require "lib.define"
+local fire = require "transition.fire"
+local reply = require "lib.reply"
+local schedule = require "record.schedule"
+
+define.fn {
+  name = "ff_refill_schedule",
+  doc = "Supplies the times of a calendar after `after`: all of them up to `reckoned`, or all there will ever be when "
+    .. "that is absent. Times up to `missed.to` came too long ago: they are counted. Under another version, or when "
+    .. "those were counted by somebody else, nothing changes.",
+  flags = {},
+  args = {
+    namespace = "namespace", name = "schedule_name", version = "count", after = "time_ms", times = "planned_times",
+    reckoned = "time_ms?", missed = "missed_times?",
+  },
+  reply = { planned = {}, stale = {} },
+  errs = { "schedule_not_found" },
+  call = function(tx, a)
+    local s, refusal = schedule.find(tx, a)
+    if refusal then return refusal end
+    local m = a.missed
+    if a.version ~= s.version or a.after > s.cursor or (m and a.after ~= s.cursor) then
+      -- Whoever came first did it; what is still needed is asked for anew.
+      s.asked = nil
+      fire.advance(tx, s)
+      return reply.ok("stale")
+    end
+    if m then
+      if m.count > 0 then
+        local number = schedule.numbered(tx, s)
+        s.missed = s.missed + m.count
+        schedule.note_firing(tx, s, number, {
+          m.last, tx.now, "time", "missed", false, "too_late", false, false, m.count,
+        })
+        schedule.tell(
+          tx, s, "missed", "nominal_at", m.last, "first_at", m.first, "count", m.count, "cause", "time",
+          "why", "too_late"
+        )
+      end
+      schedule.pass(s, m.to)
+    end
+    schedule.plan(s, a.times, a.reckoned)
+    fire.advance(tx, s)
+    return reply.ok("planned")
+  end,
+}
+end
+
+source["schedule.refill_backfill"] = function(require, LIBRARY)
+local define = require "lib.define"
+local fire = require "transition.fire"
+local reply = require "lib.reply"
+local schedule = require "record.schedule"
+
+define.fn {
+  name = "ff_refill_backfill",
+  doc = "Supplies the next times of a backfill: all of them after `after` and up to `reckoned`.",
+  flags = {},
+  args = {
+    namespace = "namespace", name = "schedule_name", started_at = "time_ms", after = "time_ms",
+    times = "planned_times", reckoned = "time_ms",
+  },
+  reply = { planned = {}, stale = {} },
+  errs = { "schedule_not_found" },
+  call = function(tx, a)
+    local s, refusal = schedule.find(tx, a)
+    if refusal then return refusal end
+    local b = s.backfill
+    if b == nil or b[9] or b[8] ~= a.started_at or b[13] ~= a.after then return reply.ok("stale") end
+    b[12], b[13], b[14] = a.times, a.reckoned, false
+    fire.advance(tx, s)
+    return reply.ok("planned")
+  end,
+}
+end
+
+source["schedule.firings"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local schedule = require "record.schedule"
+
+define.fn {
+  name = "ff_list_firings",
+  doc = "The last firings of a schedule with what became of each, newest first.",
+  flags = { "no-writes" },
+  args = { namespace = "namespace", name = "schedule_name" },
+  reply = { firings = { items = "[firing]" } },
+  errs = { "schedule_not_found" },
+  call = function(tx, a)
+    local s, refusal = schedule.find(tx, a)
+    if refusal then return refusal end
+    return reply.ok("firings", { items = schedule.firings(tx, s) })
+  end,
+}
+end
+
+source["schedule.take"] = function(require, LIBRARY)
+local define = require "lib.define"
+local fire = require "transition.fire"
+local keys = require "lib.keys"
+local reply = require "lib.reply"
+local schedule = require "record.schedule"
+
+define.fn {
+  name = "ff_take_firing",
+  doc = "What a firing submits, while that is owed: `settled` says that it was submitted, missed or forgotten.",
+  flags = { "no-writes" },
+  args = { namespace = "namespace", name = "schedule_name", number = "count" },
+  reply = { due = { firing = "firing", action = "schedule_action" }, settled = {} },
+  errs = {},
+  call = function(tx, a)
+    local s = schedule.find(tx, a)
+    local f = s and fire.find(s, a.number)
+    if f == nil then return reply.ok("settled") end
+    return reply.ok("due", {
+      firing = schedule.typed_firing(a.number, { f[2], f[3], f[4], "due", f[5] }),
+      action = tx:get(keys.schedule_action(tx, s.path)),
+    })
+  end,
+}
+end
+
+source["schedule.settle"] = function(require, LIBRARY)
+local define = require "lib.define"
+local fire = require "transition.fire"
+local reply = require "lib.reply"
+local schedule = require "record.schedule"
+
+define.fn {
+  name = "ff_settle_firing",
+  doc = "Records what became of a firing's submission: it was accepted (`outcome` says how it has ended already), or "
+    .. "refused. A refused one is tried again within the catch-up window unless this is the `last` try, and missed "
+    .. "afterwards.",
+  flags = { "allow-oom" },
+  args = {
+    namespace = "namespace", name = "schedule_name", number = "count", refused = "firing_why?",
+    outcome = "firing_outcome?", last = "bool?",
+  },
+  reply = { settled = { again_at = "time_ms?" }, known = {} },
+  errs = {},
+  call = function(tx, a)
+    local s = schedule.find(tx, a)
+    if s == nil then return reply.ok("known") end
+    local changed, again
+    if a.refused then
+      changed, again = fire.refused(tx, s, a.number, a.refused, a.last)
+    else
+      changed = fire.submitted(tx, s, a.number, a.outcome)
+    end
+    if not changed then return reply.ok("known") end
+    fire.advance(tx, s)
+    return reply.ok("settled", { again_at = again })
+  end,
+}
+end
+
+source["schedule.ended"] = function(require, LIBRARY)
+local define = require "lib.define"
+local fire = require "transition.fire"
+local reply = require "lib.reply"
+local schedule = require "record.schedule"
+
+define.fn {
+  name = "ff_end_firing",
+  doc = "Tells a schedule that an execution or flow it submitted has ended: what waited for that may fire.",
+  flags = { "allow-oom" },
+  args = {
+    namespace = "namespace", name = "schedule_name", number = "count", run_id = "uuid", outcome = "firing_outcome",
+  },
+  reply = { noted = {} },
+  errs = {},
+  call = function(tx, a)
+    local s = schedule.find(tx, a)
+    if s then
+      fire.ended(tx, s, a.number, a.run_id, a.outcome)
+      fire.advance(tx, s)
+    end
+    return reply.ok("noted")
   end,
 }
 end
@@ -19215,7 +20529,7 @@ define.fn {
     stats = {
       lanes = "[lane_counts]", more = "bool", executions = "count", timers = "count", next_timer_at = "time_ms?",
       stuck = "count", events = "count", outbox = "count", flows = "count", cancel_backlog = "count",
-      pending_cancels = "count",
+      pending_cancels = "count", schedules = "count",
     },
   },
   errs = {},
@@ -19234,6 +20548,7 @@ define.fn {
       next_timer_at = head and head.score, stuck = tx:zcard(keys.stuck(tx)), events = event.kept(tx),
       outbox = tx:xlen(keys.outbox(tx)), flows = tx:zcard(keys.flows(tx)),
       cancel_backlog = tx:zcard(keys.cancel_backlog(tx)), pending_cancels = pending_cancels(tx),
+      schedules = tx:zcard(keys.schedules(tx)),
     })
   end,
 }
@@ -19741,6 +21056,66 @@ end
 return invariants
 end
 
+source["maintenance.schedule_invariants"] = function(require, LIBRARY)
+-- What must hold for a schedule: it is listed, its timer stands where its record says, what it has in flight counts as
+-- running, and nothing of it is left without it.
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local schedule = require "record.schedule"
+
+local invariants = {}
+
+local function check_core(tx, s, key, findings, repair, found)
+  if tx:zscore(keys.schedules(tx), s.path) == nil then
+    found(findings, 10, key, "is in no list", repair)
+    if repair then tx:zadd(keys.schedules(tx), s.created, s.path) end
+  end
+  local member = schedule.timer(s.path)
+  local at = tx:zscore(keys.timers(tx), member)
+  if at ~= s.wake then
+    found(findings, 11, keys.timers(tx), member .. " does not stand at its time", repair)
+    if repair then
+      if s.wake then tx:zadd(keys.timers(tx), s.wake, member) else tx:zrem(keys.timers(tx), member) end
+    end
+  end
+  for _, f in ipairs(s.flight) do
+    if tx:zscore(keys.schedule_live(tx, s.path), f[5]) ~= f[1] then
+      found(findings, 44, key, f[5] .. " is to be submitted and does not count as running", false)
+    end
+    if f[1] > s.number or f[2] > s.cursor and f[4] == "time" then
+      found(findings, 44, key, string.format("firing %.0f was never decided", f[1]), false)
+    end
+  end
+  if #s.waiting > 0 and s.live == 0 and not s.paused and #s.flight < limits.schedule_flight_max then
+    found(findings, 44, key, "firings wait for an end, and nothing runs", false)
+  end
+  if s.remaining and s.remaining < 0 then found(findings, 44, key, "fired more often than it may", false) end
+end
+
+function invariants.key(tx, key, rest, findings, repair, found)
+  local path, part = string.match(rest, "^(.+):(%a+)$")
+  local s = path and schedule.load(tx, path)
+  if s == nil then
+    found(findings, 37, key, "its schedule is gone", repair)
+    if repair then tx:del(key) end
+  elseif part == "core" then
+    check_core(tx, s, key, findings, repair, found)
+  end
+end
+
+-- Schedules in the list are stored.
+function invariants.list(tx, key, findings, repair, found)
+  for _, path in ipairs(tx:zrange(key, "0", "999")) do
+    if schedule.load(tx, path) == nil then
+      found(findings, 37, key, path .. " has no record", repair)
+      if repair then tx:zrem(key, path) end
+    end
+  end
+end
+
+return invariants
+end
+
 source["maintenance.invariants"] = function(require, LIBRARY)
 -- What must hold for one record and for one key; the numbers are those of the invariants in ARCHITECTURE.md.
 local keys = require "lib.keys"
@@ -20012,6 +21387,7 @@ local quota_key = require "index.quota_key"
 local timers = require "index.timers"
 local due = require "transition.due"
 local owed = require "transition.owed"
+local schedules = require "transition.fire"
 local start = require "transition.start"
 local walk = require "transition.walk"
 
@@ -20062,6 +21438,8 @@ local function fire(tx, member, draw)
     walk.fire(tx, name)
   elseif kind == "owed" then
     owed.pay(tx, name)
+  elseif kind == "schedule" then
+    schedules.due(tx, name)
   else
     local rec = execution.load(tx, member)
     if rec then due.fire(tx, rec, draw) else timers.clear(tx, member) end
@@ -20529,6 +21907,8 @@ local queues = require "index.queues"
 local quota = require "record.quota"
 local quotas = require "maintenance.quota_invariants"
 local receivers = require "index.receivers"
+local schedule = require "record.schedule"
+local schedules = require "maintenance.schedule_invariants"
 local waitpoint = require "record.waitpoint"
 local webhook = require "record.webhook"
 local worker = require "record.worker"
@@ -20567,6 +21947,8 @@ local function check_timers(tx, key, findings, repair)
       owner = rec and rec.owed
     elseif kind == "quota" then
       owner = quota.load(tx, name, true)
+    elseif kind == "schedule" then
+      owner = schedule.load(tx, name)
     elseif kind == "room" then
       owner = tx:exists(keys.quota_part(tx, string.sub(name, 1, 36), "key", string.sub(name, 38)))
     elseif member == worker.timer or kind == "holders" then
@@ -20727,6 +22109,7 @@ local function check_index(tx, key, rest, findings, repair)
   if rest == "waitpoints" then return check_inbox(tx, key, findings, repair) end
   if rest == "flows" or rest == "cancel_backlog" then return check_flows(tx, key, findings, repair) end
   if rest == "budgets" then return budgets.list(tx, key, findings, repair, check.found) end
+  if rest == "schedules" then return schedules.list(tx, key, findings, repair, check.found) end
   if rest == "cleared" or rest == "scopes" or rest == "gone" then return end
   if rest == "missing" or string.find(rest, "^awaits:") then
     return check_entries(tx, key, findings, repair, function(rec) return awaits.of(tx, rec) == key end)
@@ -20798,6 +22181,8 @@ define.fn {
           check_index(tx, key, rest, findings, a.repair)
         elseif family == "budget" then
           budgets.key(tx, key, rest, findings, a.repair, check.found)
+        elseif family == "schedule" then
+          schedules.key(tx, key, rest, findings, a.repair, check.found)
         elseif family == "quota" then
           quotas.key(tx, key, rest, findings, a.repair, check.found)
         elseif not (family == "events" and rest == "count") and family ~= "lane" and family ~= "worker"

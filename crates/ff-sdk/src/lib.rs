@@ -39,6 +39,7 @@ mod admin;
 mod cancellation;
 mod flows;
 mod lease;
+pub mod schedules;
 mod steps;
 mod streams;
 pub mod task;

@@ -34,7 +34,7 @@ use std::time::Duration;
 use ff_backend_embedded::{Durability, Embedded, Options, VirtualClock};
 use ff_core::state::{AttemptState, Outcome};
 use ff_core::types::ExecutionId;
-use ff_engine::background::{outbox, timers, unblock};
+use ff_engine::background::{outbox, schedules, timers, unblock};
 use ff_engine::{Engine, EngineOptions, NewExecution};
 use ff_script::generated::{NextDue, NextDueReply};
 use ff_script::{Library, Route};
@@ -263,8 +263,8 @@ impl TestEngine {
 
     fn routes(&self) -> Vec<Route> {
         let client = self.engine().operations().client();
-        let limits = client.budget_routes().chain(client.quota_routes());
-        client.execution_routes().chain(limits).chain([Route::Fleet]).collect()
+        let apart = client.budget_routes().chain(client.quota_routes()).chain(client.schedule_routes());
+        client.execution_routes().chain(apart).chain([Route::Fleet]).collect()
     }
 
     async fn keep_alive(&self) -> Result<(), SdkError> {
@@ -289,7 +289,11 @@ impl TestEngine {
                         break;
                     }
                 }
-                fired += i64::try_from(outbox::run_once(client, route).await?.struck).unwrap_or(i64::MAX);
+                let struck = match route {
+                    Route::Schedule(_) => schedules::run_once(operations, route).await?.struck,
+                    _ => outbox::run_once(client, route).await?.struck,
+                };
+                fired += i64::try_from(struck).unwrap_or(i64::MAX);
             }
             for route in client.budget_routes() {
                 // The engine takes the marks away in its own time.

@@ -57,3 +57,9 @@ struct StepsGuides;
 #[cfg(feature = "embedded")]
 #[doc = include_str!("../../../docs/budgets.md")]
 struct BudgetsGuide;
+
+/// The guide to schedules, for the same reason.
+#[cfg(doctest)]
+#[cfg(feature = "embedded")]
+#[doc = include_str!("../../../docs/guides/schedules.md")]
+struct SchedulesGuide;

@@ -175,6 +175,31 @@ class ClientTest(unittest.TestCase):
         with self.assertRaises(NotFound):
             self.client.quotas.get(id)
 
+    def test_schedules_are_made_fired_paused_backfilled_and_deleted(self) -> None:
+        name, schedules = f"nightly-{self.lane}", self.client.schedules
+        action = {"execution": {"kind": "report", "lane": self.lane}}
+        made = schedules.put(name, [{"cron": "0 3 * * *"}], action, time_zone="Europe/Berlin", overlap="allow", version=0)
+        self.assertEqual((made["version"], made["time_zone"], made["ended"]), (1, "Europe/Berlin", False))
+        with self.assertRaises(Conflict):
+            schedules.put(name, [{"cron": "0 4 * * *"}], action, version=7)
+        self.assertEqual([time["will_fire"] for time in schedules.next(name, count=3)], [True, True, True])
+        request = mint()
+        fired = schedules.trigger(name, request_id=request)
+        self.assertEqual(schedules.trigger(name, request_id=request)["execution_id"], fired["execution_id"])
+        self.assertEqual(self.client.get(fired["execution_id"])["schedule"], name)
+        self.assertEqual([one["cause"] for one in schedules.firings(name)], ["trigger"])
+        paused = schedules.pause(name, reason="holidays")["paused"]
+        self.assertEqual(paused and paused["reason"], "holidays")
+        self.assertIsNone(schedules.resume(name)["paused"])
+        now = int(time.time() * 1000)
+        backfill = schedules.backfill(name, now - 3 * 86_400_000, now)["backfill"]
+        self.assertEqual(backfill and backfill["total"], 3)
+        self.assertIsNotNone(schedules.stop_backfill(name)["backfill"])
+        self.assertIn(name, [one["name"] for one in schedules.list()])
+        schedules.delete(name)
+        with self.assertRaises(NotFound):
+            schedules.get(name)
+
     def test_budgets_are_made_spent_reserved_settled_and_raised(self) -> None:
         id = self.client.budgets.create({"tokens": {"hard": 100, "soft": 50}})["budget_id"]
         budgets = self.client.budgets

@@ -35,6 +35,7 @@ ARGUMENTS: Mapping[str, Tuple[str, Sequence[str]]] = {
     "QuotaOptions": ("CreateQuotaBody", []),
     "QuotaChanges": ("ChangeQuotaBody", []),
     "LaneOptions": ("LaneBody", []),
+    "ScheduleOptions": ("ScheduleBody", ["times", "action"]),
     "ExecutionChanges": ("ChangeExecutionBody", []),
     "CancelWhere": ("BulkCancelBody", []),
     "ReplayWhere": ("BulkReplayBody", []),

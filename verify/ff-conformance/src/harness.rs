@@ -313,9 +313,7 @@ impl Store {
             keys.extend(page.keys);
             cursor = page.next;
         }
-        for route in
-            self.routes().chain(self.client.quota_routes()).chain(self.client.budget_routes()).chain([Route::Fleet])
-        {
+        for route in self.every_route() {
             let tag = route.tag().expect("a partition has a tag");
             let own: Vec<_> =
                 keys.iter().filter(|key| contains(key, tag.as_bytes())).map(|key| key.clone().into()).collect();
@@ -357,12 +355,16 @@ impl Store {
         panic!("{route} still has due timers after 10000 rounds");
     }
 
+    fn every_route(&self) -> impl Iterator<Item = Route> + use<> {
+        let client = &self.client;
+        let apart = client.quota_routes().chain(client.budget_routes()).chain(client.schedule_routes());
+        self.routes().chain(apart).chain([Route::Fleet])
+    }
+
     /// Fires the due timers of every partition, including quotas and the fleet. Returns their number.
     pub async fn fire_all(&self) -> i64 {
         let mut sum = 0;
-        for route in
-            self.routes().chain(self.client.quota_routes()).chain(self.client.budget_routes()).chain([Route::Fleet])
-        {
+        for route in self.every_route() {
             sum += self.fire_due(route).await;
         }
         sum

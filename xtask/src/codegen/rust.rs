@@ -23,7 +23,7 @@ const CORE_WORDS: [(&str, &str, &str); 7] = [
 const TAKEN: [&str; 7] = ["fence", "backoff", "retry", "budget_ref", "quota_ref", "stream_options", "inbound"];
 
 /// Structs that the HTTP API only returns, unchanged. Clients ignore unknown fields in them.
-const SHOWN: [&str; 19] = [
+const SHOWN: [&str; 21] = [
     "failure",
     "progress",
     "operator_action",
@@ -43,6 +43,8 @@ const SHOWN: [&str; 19] = [
     "budget_scope",
     "lane_definition",
     "step",
+    "schedule_pause",
+    "backfill",
 ];
 
 /// The maximum number of a generated constructor's arguments; with more of them, field names are clearer.

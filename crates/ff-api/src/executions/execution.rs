@@ -103,6 +103,12 @@ with_payloads! {
         flow_id: Option<FlowId>,
         /// The execution that spawned it.
         parent_id: Option<ExecutionId>,
+        /// The schedule that submitted it, in its namespace.
+        schedule: Option<String>,
+        /// The time of the schedule that it belongs to.
+        nominal_at: Option<i64>,
+        /// When the schedule fired.
+        fired_at: Option<i64>,
         /// Its name in its flow, or for its parent.
         key: Option<String>,
         /// When it may run, in a flow.
@@ -385,6 +391,9 @@ impl From<generated::Execution> for Execution {
             signals: execution.signals.unsigned_abs(),
             flow_id: execution.flow_id,
             parent_id: execution.parent_id,
+            nominal_at: execution.fired.as_ref().map(|fired| fired.nominal_at),
+            fired_at: execution.fired.as_ref().map(|fired| fired.fired_at),
+            schedule: execution.fired.map(|fired| fired.schedule),
             key: execution.key,
             inbound: execution.inbound,
             nested_flow_id: execution.nested,

@@ -32,6 +32,7 @@ pub mod release;
 pub mod replay;
 pub mod result;
 pub mod resume;
+pub mod schedule;
 pub mod server;
 pub mod show;
 pub mod signal;

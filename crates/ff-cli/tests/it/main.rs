@@ -11,6 +11,7 @@ mod flows;
 mod full_disk;
 mod killed;
 mod killed_limits;
+mod killed_schedules;
 mod moving;
 mod moving_disturbed;
 mod moving_under_load;

@@ -12,6 +12,7 @@ mod keys;
 mod lanes;
 mod new_flows;
 mod quotas;
+mod schedules;
 mod server;
 mod steps;
 mod streams;
@@ -21,6 +22,8 @@ mod tokens;
 mod usage;
 mod waitpoints;
 mod workers;
+
+pub(crate) use new_flows::new_flow;
 
 use std::fmt::Display;
 use std::time::Duration;

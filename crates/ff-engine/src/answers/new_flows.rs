@@ -3,7 +3,7 @@
 use ff_api::flows::{
     AddMembers, AddedMember, AddedMembers, EdgeBody, FlowBody, FlowSubmitted, MemberBody, MemberId, SubmitFlow,
 };
-use ff_api::{Ask, Problem};
+use ff_api::{Ask, Invalid, Problem};
 use ff_core::limits::IDEMPOTENCY_KEY_BYTES_MAX;
 use ff_core::types::ExecutionId;
 use ff_script::generated::{self, EdgeOn, NewEdge, OnMemberFailure};
@@ -57,7 +57,7 @@ impl Handle<AddMembers> for Service {
 }
 
 /// The flow that a body means. `place` stands before the names of fields that are wrong.
-fn new_flow(body: FlowBody, place: &str, namespace: &str) -> Result<NewFlow, Problem> {
+pub(crate) fn new_flow(body: FlowBody, place: &str, namespace: &str) -> Result<NewFlow, Invalid> {
     let namespace = body.namespace.as_deref().unwrap_or(namespace);
     let mut new = NewFlow::new(namespace, body.kind);
     new = match (body.flow_id, body.idempotency_key) {
@@ -65,7 +65,7 @@ fn new_flow(body: FlowBody, place: &str, namespace: &str) -> Result<NewFlow, Pro
         (Some(id), None) => new.with_id(id),
         (None, Some(key)) => new.with_key(&key),
         (Some(_), Some(_)) => {
-            return Err(Problem::invalid(format!("{place}flow_id"), "cannot be chosen beside an idempotency_key"));
+            return Err(Invalid::new(format!("{place}flow_id"), "cannot be chosen beside an idempotency_key"));
         }
     };
     let policy = body.policy.and_then(|policy| policy.on_member_failure());
@@ -87,8 +87,8 @@ fn new_flow(body: FlowBody, place: &str, namespace: &str) -> Result<NewFlow, Pro
 }
 
 /// A flow in place of a member: its id is derived from the member, and it is released with it.
-fn nested_flow(body: FlowBody, place: &str, namespace: &str) -> Result<NewFlow, Problem> {
-    let wrong = |field: &str, problem: &str| Err(Problem::invalid(format!("{place}{field}"), problem));
+fn nested_flow(body: FlowBody, place: &str, namespace: &str) -> Result<NewFlow, Invalid> {
+    let wrong = |field: &str, problem: &str| Err(Invalid::new(format!("{place}{field}"), problem));
     if body.flow_id.is_some() {
         return wrong("flow_id", "is derived from the member and cannot be chosen");
     }
@@ -104,18 +104,18 @@ fn nested_flow(body: FlowBody, place: &str, namespace: &str) -> Result<NewFlow, 
     new_flow(body, place, namespace)
 }
 
-fn new_members(members: Option<Vec<MemberBody>>, place: &str, namespace: &str) -> Result<Vec<NewMember>, Problem> {
+fn new_members(members: Option<Vec<MemberBody>>, place: &str, namespace: &str) -> Result<Vec<NewMember>, Invalid> {
     let members = members.unwrap_or_default().into_iter().enumerate();
     members.map(|(at, member)| new_member(member, &format!("{place}members[{at}]."), namespace)).collect()
 }
 
-fn new_member(mut body: MemberBody, place: &str, namespace: &str) -> Result<NewMember, Problem> {
+fn new_member(mut body: MemberBody, place: &str, namespace: &str) -> Result<NewMember, Invalid> {
     let flow = match body.flow.take() {
         Some(flow) => Some(Box::new(nested_flow(*flow, &format!("{place}flow."), namespace)?)),
         None => None,
     };
     let kind = body.kind.take().or_else(|| flow.as_ref().map(|flow| flow.fields.kind.clone()));
-    let kind = kind.ok_or_else(|| Problem::invalid(format!("{place}kind"), "is missing"))?;
+    let kind = kind.ok_or_else(|| Invalid::new(format!("{place}kind"), "is missing"))?;
     let (key, inbound) = (std::mem::take(&mut body.key), body.inbound.take());
     // A nil id and an empty lane are the flow's to fill in.
     let fields = body.submission(place, kind, || ExecutionId::from_uuid(Uuid::nil()), namespace, "")?;

@@ -15,8 +15,19 @@ use crate::principal::Principal;
 use crate::service::{Handle, Service};
 
 /// What the API offers.
-const FEATURES: [&str; 10] =
-    ["executions", "flows", "waitpoints", "streams", "budgets", "quotas", "lanes", "workers", "events", "tokens"];
+const FEATURES: [&str; 11] = [
+    "executions",
+    "flows",
+    "waitpoints",
+    "streams",
+    "budgets",
+    "quotas",
+    "lanes",
+    "workers",
+    "schedules",
+    "events",
+    "tokens",
+];
 /// The most submissions of a batch.
 const BATCH_ITEMS_MAX: usize = 10_000;
 /// The most tasks of one claim.
@@ -39,6 +50,7 @@ impl Handle<GetStats> for Service {
                 next_timer_at,
                 outbox,
                 pending_cancels,
+                schedules: _,
                 stuck,
                 timers,
             } = partition.stats;

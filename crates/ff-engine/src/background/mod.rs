@@ -4,6 +4,7 @@ pub mod events;
 pub mod holders;
 pub mod outbox;
 pub mod routes;
+pub mod schedules;
 pub mod share;
 pub mod timers;
 pub mod unblock;

@@ -10,8 +10,8 @@ use ff_core::error_code::ErrorCode;
 use ff_core::state::PublicState;
 use ff_core::types::{BudgetId, ExecutionId};
 use ff_script::generated::{
-    AckOutbox, DrainLeases, DrainLeasesReply, Effect, GetBudget, GiveUpCalled, Holder, NoteScope, QuotaAbsence,
-    ReadOutbox, ReadOutboxReply, UnblockExecution, UnblockExecutionReply,
+    AckOutbox, DrainLeases, DrainLeasesReply, Effect, EndFiring, GetBudget, GiveUpCalled, Holder, NoteScope,
+    QuotaAbsence, ReadOutbox, ReadOutboxReply, UnblockExecution, UnblockExecutionReply,
 };
 use ff_script::{Client, Error, HolderSet, HostError, Route, Wake};
 use futures::FutureExt;
@@ -67,6 +67,7 @@ struct Batch {
 enum Errand {
     Leave { set: String, leaving: Leaving },
     Call { call: UnblockExecution, set: Option<String> },
+    Ended { call: EndFiring },
 }
 
 /// One call, and the entries it pays: of which batch, and which.
@@ -78,6 +79,7 @@ struct Trip {
 enum What {
     Release { set: String, leaving: Vec<Leaving> },
     Call { call: UnblockExecution, set: Option<String> },
+    Ended { call: EndFiring },
 }
 
 /// What became of a batch.
@@ -139,7 +141,7 @@ async fn read(client: &Client, route: Route, after: Option<String>) -> Result<Ba
             "yield_leases" | "revoke_leases" | "apply_usage" | "quota_returned" | "note_scope" => {
                 batch.apart.push(effect)
             }
-            "release_holder" | "unblock" => match errand(&effect) {
+            "release_holder" | "unblock" | "firing_ended" => match errand(&effect) {
                 Some(errand) => batch.errands.push((effect.id, errand)),
                 None => {
                     tracing::error!(id = %effect.id, effect = effect.r#type, "an effect that lacks something is struck");
@@ -157,6 +159,9 @@ async fn read(client: &Client, route: Route, after: Option<String>) -> Result<Ba
 }
 
 fn errand(effect: &Effect) -> Option<Errand> {
+    if effect.r#type == "firing_ended" {
+        return Some(Errand::Ended { call: firing_ended(effect)? });
+    }
     let set = effect.data.get("set").cloned();
     if effect.r#type == "unblock" {
         return Some(Errand::Call { call: unblocking(effect)?, set });
@@ -176,6 +181,10 @@ fn trips(client: &Client, batches: &mut [Batch]) -> BTreeMap<Route, Vec<Trip>> {
                 Errand::Call { call, set } => {
                     let to = client.route_of(&call.execution_id);
                     trips.entry(to).or_default().push(Trip { what: What::Call { call, set }, pays: vec![pays] });
+                }
+                Errand::Ended { call } => {
+                    let to = client.route_of_schedule(&call.namespace, &call.name);
+                    trips.entry(to).or_default().push(Trip { what: What::Ended { call }, pays: vec![pays] });
                 }
             }
         }
@@ -285,6 +294,10 @@ async fn make(client: &Client, what: What) -> Result<Option<Absent>, Error> {
             let comes = let_ask(client, &call).await?;
             Ok(set.filter(|_| !comes).map(|set| (set, call.execution_id)))
         }
+        What::Ended { call } => {
+            let to = client.route_of_schedule(&call.namespace, &call.name);
+            client.call(to, &call).await.map(|_| None)
+        }
     }
 }
 
@@ -334,6 +347,18 @@ fn unblocking(effect: &Effect) -> Option<UnblockExecution> {
     let execution_id = effect.data.get("execution_id")?.parse().ok()?;
     let holder_id = effect.data.get("holder_id").and_then(|id| id.parse().ok());
     Some(UnblockExecution { execution_id, holder_id, reason: effect.data.get("reason")?.parse().ok()? })
+}
+
+/// The end of what a schedule submitted.
+fn firing_ended(effect: &Effect) -> Option<EndFiring> {
+    let text = |name: &str| effect.data.get(name).cloned();
+    Some(EndFiring {
+        name: text("schedule")?,
+        namespace: text("namespace")?,
+        number: text("number")?.parse().ok()?,
+        outcome: text("outcome")?,
+        run_id: text("run_id")?.parse().ok()?,
+    })
 }
 
 /// Lets an execution ask again; false when it has ended or waits for something else by now, and will not ask.
@@ -586,7 +611,7 @@ impl Outboxes {
 
     fn hear(&mut self, item: News) {
         match item {
-            News::Said(route, Wake::Fleet) => self.owes(route),
+            News::Said(route, Wake::Fleet) if owes(route) => self.owes(route),
             News::Said(..) => {}
             News::Lost(routes) => routes.into_iter().filter(|route| owes(*route)).for_each(|route| self.owes(route)),
             News::LostAny => self.look_at_all(),

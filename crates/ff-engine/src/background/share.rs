@@ -90,6 +90,7 @@ fn share(client: &Client, me: Uuid, live: &[Uuid]) -> BTreeSet<Route> {
         .execution_routes()
         .chain(client.quota_routes())
         .chain(client.budget_routes())
+        .chain(client.schedule_routes())
         .chain([Route::Fleet])
         .filter(|route| live.iter().max_by_key(|server| weight(**server, *route)).is_none_or(|owner| *owner == me))
         .collect()

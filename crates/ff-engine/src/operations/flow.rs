@@ -409,6 +409,34 @@ fn prepared(flow: FlowId, member: &mut NewMember, defaults: &Defaults) -> wire::
     }
 }
 
+/// Fails when a flow would be refused whenever it came: a bound is broken, or its edges do not fit.
+pub(crate) fn check_flow(mut new: NewFlow) -> Result<(), Error> {
+    let (id, fields) = (new.fields.flow_id, &new.fields);
+    let defaults = Defaults {
+        namespace: fields.namespace.clone(),
+        lane: fields.default_lane.clone().unwrap_or_else(|| "default".to_owned()),
+        retry: fields.default_retry.clone(),
+    };
+    let members: Vec<wire::NewMember> = new.members.iter_mut().map(|member| prepared(id, member, &defaults)).collect();
+    new.fields.body_digest = flow_digest(&new.fields, &members, &new.edges);
+    // As the first call would carry it, so that what is wrong has the name of the request.
+    let mut call = SubmitFlow { edges: Vec::new(), flow: new.fields, members: Vec::new(), seal: true };
+    for (at, member) in members.iter().enumerate() {
+        call.members = vec![member.clone()];
+        let places = Places { members: vec![at], ..Places::default() };
+        ff_script::Call::check(&call).map_err(|problem| places.named(EngineError::from(problem).into()))?;
+    }
+    call.members = Vec::new();
+    ff_script::Call::check(&call).map_err(|problem| Places::default().named(EngineError::from(problem).into()))?;
+    ordered(members, new.edges, true)?;
+    for (at, member) in new.members.into_iter().enumerate() {
+        if let Some(nested) = member.flow {
+            check_flow(*nested).map_err(|error| within(error, &format!("members[{at}].flow")))?;
+        }
+    }
+    Ok(())
+}
+
 /// What is not said is the flow's to say.
 fn merged_retry(own: Option<wire::Retry>, of_flow: Option<&wire::Retry>) -> Option<wire::Retry> {
     match (own, of_flow) {
@@ -436,7 +464,7 @@ fn member_digest(submission: &Submission, inbound: Option<&Inbound>) -> String {
 /// The digest of a whole flow: what it is, its members and its edges.
 fn flow_digest(fields: &wire::NewFlow, members: &[wire::NewMember], edges: &[NewEdge]) -> String {
     let mut bytes = Vec::new();
-    wire::NewFlow { body_digest: String::new(), ..fields.clone() }.write(&mut bytes);
+    wire::NewFlow { body_digest: String::new(), fired: None, ..fields.clone() }.write(&mut bytes);
     for member in members {
         bytes.extend_from_slice(member.key.as_bytes());
         bytes.push(0);

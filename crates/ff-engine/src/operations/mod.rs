@@ -19,6 +19,7 @@ mod list;
 mod page;
 mod places;
 mod quota;
+mod schedule;
 mod steps;
 mod submission;
 mod task;
@@ -44,6 +45,8 @@ pub use lane_waits::{Ahead, LaneWaiters};
 pub use list::{ExecutionFilter, ListCursor, Page};
 pub use page::Place;
 pub use quota::ThrottleUntil;
+pub(crate) use schedule::settling;
+pub use schedule::{ReadSchedule, ScheduleCursor, SchedulePage, Triggered};
 pub use steps::{Fork, FoundStep};
 pub use submission::{NewExecution, Submitter};
 pub use task::{Claimant, Claimed, LeaseRequest, fence_of};
@@ -78,6 +81,12 @@ impl Operations {
     /// From now on addresses this courier would never carry to are refused.
     pub(crate) fn ask_courier(&self, courier: Arc<dyn Courier>) -> bool {
         self.courier.set(courier).is_ok()
+    }
+
+    /// The same operations for background work, whose calls no caller waits for.
+    #[must_use]
+    pub(crate) fn in_background(&self) -> Self {
+        Self { client: self.client.in_background(), ..self.clone() }
     }
 
     /// The client beneath, for calls that have no operation of their own.

@@ -36,15 +36,16 @@ pub(super) type Share<T, K> = (Vec<T>, Option<K>);
 
 /// Shows only what no partition can still come before: up to the nearest point some partition has looked to. Answers the items
 /// in the order of their keys, and after which key the next page begins.
-pub(super) fn merge<T, K: Ord + Copy>(
+pub(super) fn merge<T, K: Ord + Clone>(
     shares: Vec<Share<T, K>>,
     limit: usize,
     key: impl Fn(&T) -> K,
 ) -> (Vec<T>, Option<K>) {
-    let frontier = shares.iter().filter_map(|(_, looked_to)| *looked_to).min();
+    let frontier = shares.iter().filter_map(|(_, looked_to)| looked_to.clone()).min();
     let mut items: Vec<T> = shares.into_iter().flat_map(|(items, _)| items).collect();
     items.sort_by_key(&key);
-    let complete = frontier.map_or(items.len(), |frontier| items.partition_point(|item| key(item) <= frontier));
+    let complete =
+        frontier.as_ref().map_or(items.len(), |frontier| items.partition_point(|item| key(item) <= *frontier));
     let shown = complete.min(limit);
     items.truncate(shown);
     let next = if shown < complete { items.last().map(key) } else { frontier };

@@ -32,6 +32,11 @@ impl Places {
     }
 }
 
+/// The same refusal of one submission: its fields are the request's own.
+pub(super) fn of_submission(error: Error) -> Error {
+    renamed(error, |field| field.strip_prefix("submission.").unwrap_or(field).to_owned())
+}
+
 /// The same refusal, said of something that stands within another request.
 pub(super) fn within(error: Error, place: &str) -> Error {
     renamed(error, |field| format!("{place}.{field}"))

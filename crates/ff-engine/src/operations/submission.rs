@@ -4,14 +4,16 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use ff_core::error::EngineError;
 use ff_core::error_code::ErrorCode;
 use ff_core::types::{BudgetId, ExecutionId, QuotaPolicyId};
 use ff_script::generated::{BudgetRef, QuotaRef, Submission, SubmitExecution, SubmitExecutionReply};
 use ff_script::wire::Wire;
-use ff_script::{Client, Error, Route};
+use ff_script::{Call, Client, Error, Route};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
+use super::places::of_submission;
 use super::{Operations, refused_with};
 
 /// A lane may have to be installed and its depth counted before a submission passes.
@@ -116,6 +118,8 @@ pub(super) fn body_digest(fields: &Submission) -> String {
         idempotency_ttl_ms: None,
         trace_parent: None,
         lane_depth: None,
+        // A time that is fired again is submitted again, whenever that is.
+        fired: None,
         body_digest: String::new(),
         ..fields.clone()
     };
@@ -159,6 +163,16 @@ impl Operations {
                 answer => return answer,
             }
         }
+    }
+
+    /// Fails when a submission would be refused whenever it came: a bound is broken, or what it names is not there.
+    pub(crate) async fn check_new(&self, new: NewExecution) -> Result<(), Error> {
+        let submission = new.prepared();
+        self.check_budgets(&submission.namespace, submission.budgets.as_deref()).await?;
+        self.check_webhook(|| "completion_webhook".to_owned(), submission.completion_webhook.as_deref())?;
+        self.check_quotas(&submission.namespace, submission.quotas.as_deref()).await?;
+        let checked = SubmitExecution { submission }.check().map_err(EngineError::from);
+        checked.map_err(|error| of_submission(error.into()))
     }
 
     /// Tells the partition what it asked for; false when the refusal is the answer.

@@ -11,6 +11,7 @@ mod lanes;
 mod lists;
 mod quotas;
 mod routes;
+mod schedules;
 mod share;
 mod streams;
 mod submission;

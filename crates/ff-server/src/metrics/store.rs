@@ -104,7 +104,15 @@ impl StoreSheet {
                 .iter()
                 .map(move |outcome| ([namespace.clone(), (*outcome).to_owned()], line.of(&format!("flow.{outcome}"))))
         });
-        sheet.counter(&t::FLOWS_FINISHED, ended)
+        sheet.counter(&t::FLOWS_FINISHED, ended)?;
+        let known = ["fired", "skipped", "missed"];
+        let of_schedules = self.lines.iter().filter(|(_, line)| line.of("schedule.created") > 0);
+        let firings = of_schedules.flat_map(|((namespace, _), line)| {
+            known
+                .iter()
+                .map(move |fate| ([namespace.clone(), (*fate).to_owned()], line.of(&format!("schedule.{fate}"))))
+        });
+        sheet.counter(&t::SCHEDULE_FIRINGS, firings)
     }
 
     fn on_hand(&self, sheet: &mut Sheet<'_, '_>, read: &Inventory) -> fmt::Result {
@@ -114,7 +122,7 @@ impl StoreSheet {
             .flat_map(|(lane, stock)| stock.states.iter().map(move |(state, count)| (with(lane, state), *count)));
         sheet.gauge(&t::LANE_EXECUTIONS, states)?;
         sheet.seconds(&t::LANE_OLDEST, self.lanes.iter().map(|(lane, stock)| (of(lane), stock.oldest_age_ms)))?;
-        let alone: [(&Metric, i64); 13] = [
+        let alone: [(&Metric, i64); 14] = [
             (&t::EXECUTIONS, read.executions),
             (&t::WAITPOINTS, read.waitpoints),
             (&t::TIMERS, read.timers),
@@ -123,6 +131,7 @@ impl StoreSheet {
             (&t::OUTBOX, read.outbox),
             (&t::EVENTS_KEPT, read.events),
             (&t::FLOWS, read.flows),
+            (&t::SCHEDULES, read.schedules),
             (&t::CANCEL_FLOWS, read.cancel_backlog),
             (&t::CANCEL_MEMBERS, read.pending_cancels),
             (&t::BUDGETS, read.budget_count),

@@ -77,6 +77,7 @@ metrics! {
     LEASES_REVOKED = Store Counter "ff_lease_revocations" ["namespace", "lane"] "Leases that an operator took away";
     FLOWS_CREATED = Store Counter "ff_flows_created" ["namespace"] "Flows created";
     FLOWS_FINISHED = Store Counter "ff_flows_finished" ["namespace", "outcome"] "Flows that ended: completed, failed or cancelled";
+    SCHEDULE_FIRINGS = Store Counter "ff_schedule_firings" ["namespace", "outcome"] "Firings of schedules that were submitted (fired), skipped or missed; times that are missed in one go count once";
     EVENTS = Store Counter "ff_events" ["type"] "Events of the history by their type";
     WAITED = Store Histogram "ff_schedule_to_start_seconds" ["namespace", "lane"] "How long executions that could run stood in line until a worker took them";
     RAN = Store Histogram "ff_execution_run_seconds" ["namespace", "lane"] "How long executions ran under one lease";
@@ -97,6 +98,7 @@ metrics! {
     OUTBOX_OLDEST = Store Gauge "ff_outbox_oldest_age_seconds" [] "For how long the oldest of them has been owed";
     EVENTS_KEPT = Store Gauge "ff_events_kept" [] "Events kept for the feed";
     FLOWS = Store Gauge "ff_flows" [] "Flows kept";
+    SCHEDULES = Store Gauge "ff_schedules" [] "Schedules there are";
     CANCEL_FLOWS = Store Gauge "ff_cancel_backlog_flows" [] "Stopped flows whose members are still being cancelled";
     CANCEL_MEMBERS = Store Gauge "ff_cancel_backlog_members" [] "Members of stopped flows that are still to be cancelled";
     BUDGETS = Store Gauge "ff_budgets" [] "Budgets there are; the following show the first 100 that are not of flows";

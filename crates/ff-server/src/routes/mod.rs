@@ -16,6 +16,7 @@ mod quotas;
 mod reclaim;
 mod results;
 mod resume;
+mod schedules;
 mod signals;
 mod stats;
 mod steps;
@@ -50,6 +51,7 @@ pub fn described() -> Described {
         .and(budgets::routes())
         .and(lanes::routes())
         .and(quotas::routes())
+        .and(schedules::routes())
         .and(workers::routes())
         .and(worker_protocol::routes())
         .and(results::routes())

@@ -144,7 +144,6 @@ on_both_hosts! {
         }
         root.get("/v1/nothing").await.refused(404, "not_found");
         root.get("/v1/executions/").await.refused(404, "not_found");
-        root.get("/v1/schedules").await.refused(404, "not_found");
         server.stop().await;
     }
 }

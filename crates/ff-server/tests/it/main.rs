@@ -25,6 +25,7 @@ mod payloads;
 mod quotas;
 mod receiver;
 mod refusals;
+mod schedules;
 mod shell;
 mod signals;
 mod standing;

@@ -408,6 +408,39 @@ class Attended(TypedDict):
     """The worker takes nothing new."""
 
 
+Overlap = Literal["skip", "queue_one", "queue_all", "cancel_previous", "allow"]
+
+
+#: A backfill and how far it is: times up to `cursor` are decided.
+Backfill = TypedDict(
+    "Backfill",
+    {
+        "actor": str,
+        "cursor": int,
+        "ended_at": NotRequired[Optional[int]],
+        "fired": int,
+        "from": int,
+        "overlap": Overlap,
+        "skipped": int,
+        "started_at": int,
+        "stopped": bool,
+        "to": int,
+        "total": int,
+    },
+)
+
+
+#: A time in the past that is to be made up for.
+BackfillBody = TypedDict(
+    "BackfillBody",
+    {
+        "from": int,
+        "overlap": NotRequired[Optional[Overlap]],
+        "to": int,
+    },
+)
+
+
 #: An array of executions as `POST /v1/executions` takes them, or one of them.
 BatchBody = Union[Sequence[Mapping[str, Any]], Mapping[str, Any]]
 
@@ -1764,6 +1797,8 @@ class Execution(TypedDict):
     """Executions of one key share their turn in a fair lane."""
     fallback_index: NotRequired[Optional[int]]
     """Which of its fallbacks the next attempt uses."""
+    fired_at: NotRequired[Optional[int]]
+    """When the schedule fired."""
     flow_id: NotRequired[Optional[str]]
     """The flow it is a member of."""
     forked_from: NotRequired[Optional[str]]
@@ -1793,6 +1828,8 @@ class Execution(TypedDict):
     """Its namespace."""
     nested_flow_id: NotRequired[Optional[str]]
     """The flow that runs in its place."""
+    nominal_at: NotRequired[Optional[int]]
+    """The time of the schedule that it belongs to."""
     outcome: NotRequired[Optional[Outcome]]
     """How it ended."""
     parent_id: NotRequired[Optional[str]]
@@ -1822,6 +1859,8 @@ class Execution(TypedDict):
     """When it is removed."""
     retry: Retry
     """When a failed attempt is tried again."""
+    schedule: NotRequired[Optional[str]]
+    """The schedule that submitted it, in its namespace."""
     signals: int
     """How many signals came."""
     start_by: NotRequired[Optional[int]]
@@ -2177,6 +2216,50 @@ class FailTaskBody(TypedDict):
 Fairness = Literal["fifo", "fair"]
 
 
+FiringCause = Literal["time", "trigger", "backfill"]
+
+
+FiringState = Literal["waiting", "due", "running", "ended", "skipped", "missed"]
+
+
+class Firing(TypedDict):
+    """A firing of a schedule, and what became of it."""
+
+    cause: FiringCause
+    """Why it came."""
+    count: NotRequired[Optional[int]]
+    """How many missed times it stands for."""
+    ended_at: NotRequired[Optional[int]]
+    """When that was."""
+    execution_id: NotRequired[Optional[str]]
+    """What it submitted."""
+    fired_at: int
+    """When it was decided."""
+    flow_id: NotRequired[Optional[str]]
+    """What it submitted."""
+    nominal_at: int
+    """The time it belongs to."""
+    number: int
+    """Counts the firings of the schedule."""
+    outcome: NotRequired[Optional[str]]
+    """How what it submitted ended."""
+    state: FiringState
+    """What became of it."""
+    tries: NotRequired[Optional[int]]
+    """How often its submission was refused."""
+    why: NotRequired[Optional[str]]
+    """Why it was skipped or missed, or the code of the last refusal."""
+
+
+class FiringPage(TypedDict):
+    """A page of a list."""
+
+    items: List[Firing]
+    """The page."""
+    next_cursor: NotRequired[Optional[str]]
+    """Where the next one begins."""
+
+
 FlowState = Literal["open", "running", "blocked", "completed", "failed", "cancelled"]
 
 
@@ -2212,6 +2295,8 @@ class Flow(TypedDict):
     """The retry policy of members that name none."""
     finished_at: NotRequired[Optional[int]]
     """When nothing of it was left to run."""
+    fired_at: NotRequired[Optional[int]]
+    """When the schedule fired."""
     flow_id: str
     """The flow."""
     kind: str
@@ -2220,12 +2305,16 @@ class Flow(TypedDict):
     """How many members it has."""
     namespace: str
     """Its namespace."""
+    nominal_at: NotRequired[Optional[int]]
+    """The time of the schedule that it belongs to."""
     parent_id: NotRequired[Optional[str]]
     """The member it runs in place of."""
     policy: OnMemberFailure
     """What it does when a member fails."""
     retention_ms: int
     """How long it is kept once it has ended."""
+    schedule: NotRequired[Optional[str]]
+    """The schedule that submitted it, in its namespace."""
     sealed_at: NotRequired[Optional[int]]
     """When its members were released."""
     state: FlowState
@@ -2899,6 +2988,24 @@ class MemberPage(TypedDict):
     """Where the next one begins."""
 
 
+class NextTime(TypedDict):
+    """A time that comes."""
+
+    nominal_at: int
+    """The time."""
+    why: NotRequired[Optional[str]]
+    """Why it will not: `paused`, `remaining`, `overlap` or `backfill`; or what it waits for: `refused`."""
+    will_fire: bool
+    """Whether it will fire, as far as that is known now."""
+
+
+class NextTimes(TypedDict):
+    """The next times of a schedule."""
+
+    items: List[NextTime]
+    """The times, the first one first."""
+
+
 class OpenedWaitpoint(TypedDict):
     """A waitpoint that was opened now, with the tokens that are shown this once."""
 
@@ -2927,6 +3034,13 @@ class PartitionConfig(TypedDict):
     """Quotas."""
     schedules: int
     """Schedules."""
+
+
+class PauseScheduleBody(TypedDict):
+    """Why a schedule is paused."""
+
+    reason: NotRequired[Optional[str]]
+    """Why, for people."""
 
 
 class Problem(TypedDict):
@@ -3404,6 +3518,219 @@ class RotateBody(TypedDict):
     """The default is a day."""
 
 
+class SubmitBody(TypedDict):
+    """Everything a submitter may say about an execution."""
+
+    attempt_timeout_ms: NotRequired[Optional[int]]
+    """How long one attempt may take."""
+    budgets: NotRequired[Optional[Sequence[BudgetRef]]]
+    """What it spends from."""
+    completion_webhook: NotRequired[Optional[str]]
+    """Told when it has ended."""
+    deadline_at: NotRequired[Optional[int]]
+    """Expired if it has not ended by then."""
+    deadline_ms: NotRequired[Optional[int]]
+    """Expired if it has not ended so long from now."""
+    delay_ms: NotRequired[Optional[int]]
+    """Not before so long from now."""
+    delay_until: NotRequired[Optional[int]]
+    """Not before this time."""
+    execution_id: NotRequired[Optional[str]]
+    """Chosen by the client, or minted."""
+    fairness_key: NotRequired[Optional[str]]
+    """Executions of one key share their turn in a fair lane."""
+    fallbacks: NotRequired[Optional[Sequence[Any]]]
+    """What its worker may try instead, in order."""
+    idempotency_key: NotRequired[Optional[str]]
+    """The same key with the same body is the same execution."""
+    idempotency_ttl_ms: NotRequired[Optional[int]]
+    """How long the key is known; the default is a day."""
+    input: NotRequired[Any]
+    """What the worker gets."""
+    kind: str
+    """What it is; a worker's handlers go by it."""
+    lane: NotRequired[Optional[str]]
+    """Where it queues; the default is `default`."""
+    max_reclaims: NotRequired[Optional[int]]
+    """How often a lost lease is tried again; the default is 5."""
+    max_replays: NotRequired[Optional[int]]
+    """How often it may be replayed; the default is 10."""
+    namespace: NotRequired[Optional[str]]
+    """The default is `default`."""
+    prefers: NotRequired[Optional[Sequence[str]]]
+    """What its worker had better be able to do."""
+    priority: NotRequired[Optional[int]]
+    """Higher comes first; the default is 0."""
+    quotas: NotRequired[Optional[Sequence[QuotaRef]]]
+    """What it counts against."""
+    requires: NotRequired[Optional[Sequence[str]]]
+    """What its worker must be able to do."""
+    retention_ms: NotRequired[Optional[int]]
+    """How long it is kept once it has ended; the default is a week."""
+    retry: NotRequired[Optional[Retry]]
+    """When a failed attempt is tried again."""
+    start_within_ms: NotRequired[Optional[int]]
+    """Expired if it has not started so long from now."""
+    stream: NotRequired[Optional[StreamOptions]]
+    """How its streams are kept."""
+    tags: NotRequired[Optional[Mapping[str, str]]]
+    """What to find it by."""
+    trace_parent: NotRequired[Optional[str]]
+    """The trace it belongs to."""
+
+
+class ScheduleAction(TypedDict):
+    """What a firing submits: an execution or a flow. Ids, keys and absolute times are the firing's to say."""
+
+    execution: NotRequired[Optional[SubmitBody]]
+    """An execution, as it would be submitted."""
+    flow: NotRequired[Optional[SubmitFlowBody]]
+    """A flow, as it would be submitted."""
+
+
+class ScheduleCounts(TypedDict):
+    """How often a schedule fired, and did not."""
+
+    fired: int
+    """Submitted."""
+    missed: int
+    """Too late, or refused for too long."""
+    skipped: int
+    """Not submitted, because another one had not ended."""
+
+
+class SchedulePause(TypedDict):
+    """The contract type `schedule_pause`."""
+
+    actor: str
+    """`actor`: 1 to 128 bytes"""
+    at: int
+    """`time_ms`: 0 to 9007199254740991. Milliseconds since the epoch."""
+    reason: NotRequired[Optional[str]]
+    """`reason?`: 0 to 4096 bytes"""
+
+
+class ScheduleTime(TypedDict):
+    """A time of a schedule: a cron expression, an interval, or one moment."""
+
+    anchor_at: NotRequired[Optional[int]]
+    """One of the times of `every_ms`; the default is the beginning of 1970."""
+    at: NotRequired[Optional[int]]
+    """Once."""
+    cron: NotRequired[Optional[str]]
+    """Five fields, or six with seconds first; `@daily` and its like are known."""
+    every_ms: NotRequired[Optional[int]]
+    """Every so many milliseconds."""
+
+
+class Schedule(TypedDict):
+    """A schedule as it stands."""
+
+    action: NotRequired[Optional[ScheduleAction]]
+    """What it submits. Shown for one schedule, not in lists."""
+    backfill: NotRequired[Optional[Backfill]]
+    """The backfill, and how far it is."""
+    catch_up_ms: int
+    """What was missed for longer is not made up for."""
+    changed_at: int
+    """When it was changed."""
+    counts: ScheduleCounts
+    """How often it fired, and did not."""
+    created_at: int
+    """When it was made."""
+    ended: bool
+    """Nothing of it is left: it has fired as often as it may, or its last time has passed."""
+    ends_at: NotRequired[Optional[int]]
+    """Nothing fires after this time."""
+    jitter_ms: NotRequired[Optional[int]]
+    """Each time comes up to so much later."""
+    last: NotRequired[Optional[Firing]]
+    """Its last firing."""
+    name: str
+    """Its name."""
+    namespace: str
+    """Its namespace."""
+    next_at: NotRequired[Optional[int]]
+    """The next time."""
+    overlap: Overlap
+    """What happens while the last one has not ended."""
+    paused: NotRequired[Optional[SchedulePause]]
+    """Who paused it, when and why; `null` while it is not paused."""
+    refused: NotRequired[Optional[str]]
+    """The code with which a submission was refused that is tried again."""
+    remaining: NotRequired[Optional[int]]
+    """How many firings are left; `null` without a bound."""
+    running: int
+    """What it submitted and has not ended."""
+    starts_at: NotRequired[Optional[int]]
+    """Nothing fires before this time."""
+    time_zone: str
+    """The zone of cron expressions."""
+    times: List[ScheduleTime]
+    """When it fires."""
+    unsubmitted: int
+    """Firings that are not submitted yet."""
+    version: int
+    """Counts its changes."""
+    waiting: int
+    """Firings that wait for the end of another one."""
+
+
+class ScheduleBody(TypedDict):
+    """A schedule's definition. It replaces the one before; pause, counts and firings stay."""
+
+    action: ScheduleAction
+    """What it submits."""
+    catch_up_ms: NotRequired[Optional[int]]
+    """What was missed for longer is counted and not made up for; the default is a minute."""
+    ends_at: NotRequired[Optional[int]]
+    """Nothing fires after this time."""
+    jitter_ms: NotRequired[Optional[int]]
+    """Each time comes up to so much later, always by the same amount."""
+    overlap: NotRequired[Optional[Overlap]]
+    """What happens while the last one has not ended; the default is `skip`."""
+    remaining: NotRequired[Optional[int]]
+    """It ends after so many firings."""
+    starts_at: NotRequired[Optional[int]]
+    """Nothing fires before this time."""
+    time_zone: NotRequired[Optional[str]]
+    """The zone of cron expressions by its IANA name; the default is `UTC`."""
+    times: Sequence[ScheduleTime]
+    """When it fires; at least one time, at most 16."""
+    version: NotRequired[Optional[int]]
+    """Only if the schedule has this version; 0 means that there is none yet."""
+
+
+class ScheduleOptions(TypedDict):
+    """Fields of `ScheduleBody` as keyword arguments."""
+
+    catch_up_ms: NotRequired[Optional[int]]
+    """What was missed for longer is counted and not made up for; the default is a minute."""
+    ends_at: NotRequired[Optional[int]]
+    """Nothing fires after this time."""
+    jitter_ms: NotRequired[Optional[int]]
+    """Each time comes up to so much later, always by the same amount."""
+    overlap: NotRequired[Optional[Overlap]]
+    """What happens while the last one has not ended; the default is `skip`."""
+    remaining: NotRequired[Optional[int]]
+    """It ends after so many firings."""
+    starts_at: NotRequired[Optional[int]]
+    """Nothing fires before this time."""
+    time_zone: NotRequired[Optional[str]]
+    """The zone of cron expressions by its IANA name; the default is `UTC`."""
+    version: NotRequired[Optional[int]]
+    """Only if the schedule has this version; 0 means that there is none yet."""
+
+
+class SchedulePage(TypedDict):
+    """A page of a list."""
+
+    items: List[Schedule]
+    """The page."""
+    next_cursor: NotRequired[Optional[str]]
+    """Where the next one begins."""
+
+
 class SealBody(TypedDict):
     """A flow is released."""
 
@@ -3793,67 +4120,6 @@ class StreamSummary(TypedDict):
     """Changes with every summary frame."""
 
 
-class SubmitBody(TypedDict):
-    """Everything a submitter may say about an execution."""
-
-    attempt_timeout_ms: NotRequired[Optional[int]]
-    """How long one attempt may take."""
-    budgets: NotRequired[Optional[Sequence[BudgetRef]]]
-    """What it spends from."""
-    completion_webhook: NotRequired[Optional[str]]
-    """Told when it has ended."""
-    deadline_at: NotRequired[Optional[int]]
-    """Expired if it has not ended by then."""
-    deadline_ms: NotRequired[Optional[int]]
-    """Expired if it has not ended so long from now."""
-    delay_ms: NotRequired[Optional[int]]
-    """Not before so long from now."""
-    delay_until: NotRequired[Optional[int]]
-    """Not before this time."""
-    execution_id: NotRequired[Optional[str]]
-    """Chosen by the client, or minted."""
-    fairness_key: NotRequired[Optional[str]]
-    """Executions of one key share their turn in a fair lane."""
-    fallbacks: NotRequired[Optional[Sequence[Any]]]
-    """What its worker may try instead, in order."""
-    idempotency_key: NotRequired[Optional[str]]
-    """The same key with the same body is the same execution."""
-    idempotency_ttl_ms: NotRequired[Optional[int]]
-    """How long the key is known; the default is a day."""
-    input: NotRequired[Any]
-    """What the worker gets."""
-    kind: str
-    """What it is; a worker's handlers go by it."""
-    lane: NotRequired[Optional[str]]
-    """Where it queues; the default is `default`."""
-    max_reclaims: NotRequired[Optional[int]]
-    """How often a lost lease is tried again; the default is 5."""
-    max_replays: NotRequired[Optional[int]]
-    """How often it may be replayed; the default is 10."""
-    namespace: NotRequired[Optional[str]]
-    """The default is `default`."""
-    prefers: NotRequired[Optional[Sequence[str]]]
-    """What its worker had better be able to do."""
-    priority: NotRequired[Optional[int]]
-    """Higher comes first; the default is 0."""
-    quotas: NotRequired[Optional[Sequence[QuotaRef]]]
-    """What it counts against."""
-    requires: NotRequired[Optional[Sequence[str]]]
-    """What its worker must be able to do."""
-    retention_ms: NotRequired[Optional[int]]
-    """How long it is kept once it has ended; the default is a week."""
-    retry: NotRequired[Optional[Retry]]
-    """When a failed attempt is tried again."""
-    start_within_ms: NotRequired[Optional[int]]
-    """Expired if it has not started so long from now."""
-    stream: NotRequired[Optional[StreamOptions]]
-    """How its streams are kept."""
-    tags: NotRequired[Optional[Mapping[str, str]]]
-    """What to find it by."""
-    trace_parent: NotRequired[Optional[str]]
-    """The trace it belongs to."""
-
-
 class SubmitOptions(TypedDict):
     """Fields of `SubmitBody` as keyword arguments."""
 
@@ -4069,6 +4335,26 @@ class Throttled(TypedDict):
     """The quota."""
     throttled_until: NotRequired[Optional[int]]
     """Until when nothing starts; `null` without a throttle."""
+
+
+class TriggerBody(TypedDict):
+    """A request to fire now."""
+
+    request_id: NotRequired[Optional[str]]
+    """The same request fires once; minted by default."""
+
+
+class Triggered(TypedDict):
+    """What a trigger submitted."""
+
+    duplicate: bool
+    """The same request had triggered it before."""
+    execution_id: NotRequired[Optional[str]]
+    """The execution."""
+    flow_id: NotRequired[Optional[str]]
+    """The flow."""
+    number: int
+    """Which firing it is."""
 
 
 class UsageAnswerOk(TypedDict):

@@ -24,6 +24,7 @@ mod operators;
 mod quotas;
 mod retry;
 mod routes;
+mod schedules;
 mod signals;
 mod slots;
 mod steps;

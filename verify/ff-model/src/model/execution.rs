@@ -576,6 +576,7 @@ impl Execution {
             key: None,
             inbound: None,
             nested: None,
+            fired: None,
             children: 0,
             children_open: 0,
         }

@@ -11,6 +11,7 @@ use ff_api::flows::{EdgeBody, FlowBody, MemberBody, SubmitFlow};
 use ff_api::lanes::{DefineLane, GetLane, LaneBody, NamespaceQuery};
 use ff_api::quotas::{CreateQuota, CreateQuotaBody, GetQuota, QuotaQuery, QuotaRateBody};
 use ff_api::reset::{IntervalReset, Reset};
+use ff_api::schedules::{GetSchedule, PutSchedule, ScheduleAction, ScheduleBody, ScheduleTime};
 use ff_core::types::{BudgetId, QuotaPolicyId};
 use ff_script::generated::RateMode;
 use serde_json::json;
@@ -23,6 +24,8 @@ use crate::client::Api;
 /// The quota and the budget of the demo are the same in every start.
 pub const QUOTA: &str = "0192f3a0-0000-7000-8000-00000000000a";
 pub const BUDGET: &str = "0192f3a0-0000-7000-8000-00000000000b";
+/// The schedule of the demo.
+const SCHEDULE: &str = "demo-digest";
 /// New work comes this often, and is held back while this much waits, so that a long run does not drown in its backlog.
 const BEAT: Duration = Duration::from_millis(150);
 const BACKLOG_MAX: i64 = 200;
@@ -53,7 +56,7 @@ pub async fn direct(api: Arc<Api>, stop: CancellationToken) -> anyhow::Result<()
     }
 }
 
-/// Makes the lane, the quota and the budget; those of an earlier start stay as they are.
+/// Makes the lane, the quota, the budget and the schedule; those of an earlier start stay as they are.
 async fn prepare(api: &Api) -> anyhow::Result<()> {
     let body = LaneBody { max_active: Some(Some(24)), ..LaneBody::default() };
     api.ask(&Ask::<DefineLane> { at: LANE.to_owned(), query: NamespaceQuery::default(), body }).await?;
@@ -74,6 +77,13 @@ async fn prepare(api: &Api) -> anyhow::Result<()> {
         };
         api.ask(&Ask::<CreateBudget>::with((), body)).await?;
     }
+    let query = NamespaceQuery::default();
+    if api.ask(&Ask::<GetSchedule>::by(SCHEDULE.to_owned(), query.clone())).await.is_err() {
+        let digest = ScheduleAction { execution: Some(Box::new(digest())), flow: None };
+        let times = vec![ScheduleTime::cron("*/5 * * * * *")];
+        let body = ScheduleBody { times, action: digest, ..ScheduleBody::default() };
+        api.ask(&Ask::<PutSchedule> { at: SCHEDULE.to_owned(), query, body }).await?;
+    }
     Ok(())
 }
 
@@ -85,6 +95,17 @@ async fn backlog(api: &Api) -> anyhow::Result<i64> {
 
 fn input(count: u64) -> Option<Box<RawValue>> {
     Some(RawValue::from_string(format!("{{\"n\":{count}}}")).expect("an object is JSON"))
+}
+
+/// What the schedule submits: quick work, again and again.
+fn digest() -> SubmitBody {
+    SubmitBody {
+        kind: "quick".to_owned(),
+        lane: Some(LANE.to_owned()),
+        input: input(0),
+        retention_ms: Some(RETENTION_MS),
+        ..SubmitBody::default()
+    }
 }
 
 /// Quick work, slow work, urgent work, work that fails before it succeeds, calls of a limited provider, and what a person decides.

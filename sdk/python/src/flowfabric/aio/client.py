@@ -23,6 +23,7 @@ from .follow import follow
 from .lanes import AsyncLanes
 from .pages import pages
 from .quotas import AsyncQuotas
+from .schedules import AsyncSchedules
 from .transport import AsyncTransport
 from .waitpoints import AsyncWaitpoints
 
@@ -52,6 +53,7 @@ class AsyncClient:
         self.budgets = AsyncBudgets(self._transport)
         self.quotas = AsyncQuotas(self._transport)
         self.lanes = AsyncLanes(self._transport)
+        self.schedules = AsyncSchedules(self._transport)
         self.workers = AsyncFleet(self._transport)
 
     async def __aenter__(self) -> "AsyncClient":

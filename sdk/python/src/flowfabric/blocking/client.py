@@ -24,6 +24,7 @@ from .follow import follow
 from .lanes import Lanes
 from .pages import pages
 from .quotas import Quotas
+from .schedules import Schedules
 from .transport import Transport
 from .waitpoints import Waitpoints
 
@@ -53,6 +54,7 @@ class Client:
         self.budgets = Budgets(self._transport)
         self.quotas = Quotas(self._transport)
         self.lanes = Lanes(self._transport)
+        self.schedules = Schedules(self._transport)
         self.workers = Fleet(self._transport)
 
     def __enter__(self) -> "Client":

@@ -11,6 +11,7 @@ mod hooks;
 mod limits;
 mod odd;
 mod other;
+mod schedules;
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -110,7 +111,7 @@ fn both_hosts_answer_and_store_the_same() {
     let missing: Vec<_> =
         FUNCTIONS.iter().filter(|name| !sum.functions.contains(*name) && !LEFT_OUT.contains(name)).collect();
     assert!(calls < 20_000 || missing.is_empty(), "never called: {missing:?}");
-    let known = limits::FUNCTIONS.iter().chain(&hooks::FUNCTIONS);
+    let known = limits::FUNCTIONS.iter().chain(&hooks::FUNCTIONS).chain(&schedules::FUNCTIONS);
     let refused: Vec<_> = known.filter(|name| !sum.served.contains(*name)).collect();
     assert!(calls < 20_000 || refused.is_empty(), "never accepted: {refused:?}");
     assert!(sum.accepted * 3 > calls, "too few calls were accepted");
@@ -171,7 +172,8 @@ impl Pair<'_> {
         }
         for (number, step) in case(seed, ROUND).iter().enumerate() {
             let ops = memory.resolve(step, &mut model);
-            match rng.random_range(0..18) {
+            match rng.random_range(0..20) {
+                18.. => self.both(schedules::call_of(&mut rng, model.now), sum)?,
                 17.. => {
                     let invocation = hooks.call_of(&mut rng, &model);
                     let function = invocation.function;

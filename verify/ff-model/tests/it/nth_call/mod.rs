@@ -7,6 +7,7 @@
 mod flows;
 mod lists;
 mod rows;
+mod schedules;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

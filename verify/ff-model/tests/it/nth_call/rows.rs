@@ -8,7 +8,7 @@ use ff_script::{Bytes, Call, Invocation, Route, Terms, Visits};
 use sha1::Digest;
 use uuid::Uuid;
 
-use super::flows;
+use super::{flows, schedules};
 
 /// One function with arguments that succeed on the stage.
 pub struct Row {
@@ -468,6 +468,7 @@ pub fn stage() -> Vec<Invocation> {
         calls.push(at(Route::Fleet, &token(n), START_MS));
     }
     calls.extend(flows::stage());
+    calls.extend(schedules::stage());
     calls.extend(budget_stage());
     calls.extend(metered_stage());
     calls
@@ -527,6 +528,7 @@ pub fn rows() -> Vec<Row> {
     rows.extend(reader_rows());
     rows.extend(webhook_rows());
     rows.extend(flows::rows());
+    rows.extend(schedules::rows());
     rows.extend(budget_rows());
     rows
 }
