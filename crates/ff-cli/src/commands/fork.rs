@@ -50,7 +50,7 @@ pub struct Fork {
 impl Fork {
     /// Submits the fork and prints its id.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
-        let input: Option<Box<RawValue>> = json("--input", self.input.as_deref())?;
+        let input: Option<Box<RawValue>> = json("input", self.input.as_deref())?;
         let tags = (!self.tags.is_empty()).then(|| self.tags.into_iter().collect::<BTreeMap<_, _>>());
         let body = ForkBody {
             from_step: self.from_step,
