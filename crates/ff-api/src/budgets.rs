@@ -21,7 +21,7 @@ use crate::{Invalid, Made};
 /// The largest amount.
 const AMOUNT_MAX: i64 = ff_core::limits::TIME_MS_MAX;
 /// The longest name of a dimension.
-const DIMENSION_BYTES_MAX: usize = 64;
+const DIMENSION_BYTES_MAX: usize = *ff_core::bounds::DIMENSION.end();
 
 /// The limits of one dimension; 0 lets nothing pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

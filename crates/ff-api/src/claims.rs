@@ -6,97 +6,109 @@ use ff_core::contracts::ClaimGrant;
 use ff_core::types::{AttemptId, ExecutionId, FlowId, LeaseId, SuspensionId};
 use ff_script::generated::{self, AttemptType, Failure, Outcome, ResumeCause};
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use crate::access::WORK;
 use crate::children::Child;
 use crate::operation::operations;
 use crate::parts::Instance;
-use crate::payload::{Encoding, Payload};
+use crate::payload::{Encoding, Payload, with_payloads};
 use crate::steps::TaskStep;
+use crate::tasks::Fence;
 #[cfg(feature = "openapi")]
 use crate::vocabulary;
 use crate::waitpoints::Signal;
 
-/// A task as its worker gets it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct Task {
-    /// The execution.
-    pub execution_id: ExecutionId,
-    /// The attempt's number, from 0.
-    pub attempt_index: i64,
-    /// The attempt.
-    pub attempt_id: AttemptId,
-    /// Why there is this attempt.
-    pub attempt_type: AttemptType,
-    /// The lease.
-    pub lease_id: LeaseId,
-    /// The lease's epoch.
-    pub lease_epoch: i64,
-    /// When the lease ends, unless it is renewed.
-    pub lease_expires_at: i64,
-    /// The execution's namespace.
-    pub namespace: String,
-    /// The execution's lane.
-    pub lane: String,
-    /// The execution's kind.
-    pub kind: String,
-    /// The execution's input.
-    #[cfg_attr(feature = "openapi", schema(value_type = vocabulary::Payload))]
-    pub input: Option<Box<RawValue>>,
-    /// Absent when there is no input.
-    pub input_encoding: Option<Encoding>,
-    /// The execution's tags.
-    pub tags: BTreeMap<String, String>,
-    /// The execution's priority.
-    pub priority: i64,
-    /// When the execution was submitted.
-    pub created_at: i64,
-    /// The fallback tier of this attempt, from 0.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub fallback_index: Option<i64>,
-    /// What the tier says.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = vocabulary::Payload, required = false))]
-    pub fallback: Option<Box<RawValue>>,
-    /// The trace the submitter continues.
-    pub trace_parent: Option<String>,
-    /// When the whole execution expires.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub deadline_at: Option<i64>,
-    /// When the attempt times out.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub attempt_deadline_at: Option<i64>,
-    /// Why a waiting attempt goes on.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub resume: Option<Resume>,
-    /// How many frames the attempt wrote: the sequence of its next one.
-    pub frames: i64,
-    /// What upstream members pass to it, by name.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub passed: Option<BTreeMap<String, Passed>>,
-    /// The flow it is a member of.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub flow_id: Option<FlowId>,
-    /// The execution that spawned it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub parent_id: Option<ExecutionId>,
-    /// Its name in its flow, or for its parent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub key: Option<String>,
-    /// What earlier runs of the handler recorded, in the order in which it was recorded first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub steps: Vec<TaskStep>,
-    /// More is recorded than fits here: a step that is not among `steps` is asked for by its name before it runs.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub steps_more: bool,
+with_payloads! {
+    /// A task as its worker gets it.
+    pub struct Task {
+        /// The execution.
+        execution_id: ExecutionId,
+        /// The attempt's number, from 0.
+        attempt_index: i64,
+        /// The attempt.
+        attempt_id: AttemptId,
+        /// Why there is this attempt.
+        attempt_type: AttemptType,
+        /// The lease.
+        lease_id: LeaseId,
+        /// The lease's epoch.
+        lease_epoch: i64,
+        /// When the lease ends, unless it is renewed.
+        lease_expires_at: i64,
+        /// The execution's namespace.
+        namespace: String,
+        /// The execution's lane.
+        lane: String,
+        /// The execution's kind.
+        kind: String,
+    }
+    payloads {
+        /// The execution's input.
+        input: Vec<u8> as input_encoding (required = true),
+    }
+    then {
+        /// The execution's tags.
+        tags: BTreeMap<String, String>,
+        /// The execution's priority.
+        priority: i64,
+        /// When the execution was submitted.
+        created_at: i64,
+        /// The fallback tier of this attempt, from 0.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        fallback_index: Option<i64>,
+        /// What the tier says.
+        #[schema(value_type = vocabulary::Payload, required = false)]
+        #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::payload::json")]
+        fallback: Option<Vec<u8>>,
+        /// The trace the submitter continues.
+        trace_parent: Option<String>,
+        /// When the whole execution expires.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        deadline_at: Option<i64>,
+        /// When the attempt times out.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        attempt_deadline_at: Option<i64>,
+        /// Why a waiting attempt goes on.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        resume: Option<Resume>,
+        /// How many frames the attempt wrote: the sequence of its next one.
+        frames: i64,
+        /// What upstream members pass to it, by name.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        passed: Option<BTreeMap<String, Passed>>,
+        /// The flow it is a member of.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        flow_id: Option<FlowId>,
+        /// The execution that spawned it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        parent_id: Option<ExecutionId>,
+        /// Its name in its flow, or for its parent.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        key: Option<String>,
+        /// What earlier runs of the handler recorded, in the order in which it was recorded first.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        steps: Vec<TaskStep>,
+        /// More is recorded than fits here: a step that is not among `steps` is asked for by its name before it runs.
+        #[serde(default, skip_serializing_if = "crate::claims::is_false")]
+        steps_more: bool,
+    }
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+impl Task {
+    /// Proof of its lease.
+    #[must_use]
+    pub fn fence(&self) -> Fence {
+        Fence { attempt_id: self.attempt_id, lease_id: self.lease_id, lease_epoch: self.lease_epoch }
+    }
 }
 
 impl From<generated::Task> for Task {
     fn from(task: generated::Task) -> Self {
-        let (input, input_encoding) = Payload::input(task.input.0, &task.input_encoding);
         Self {
             execution_id: task.execution_id,
             attempt_index: task.attempt_index,
@@ -108,13 +120,13 @@ impl From<generated::Task> for Task {
             namespace: task.namespace,
             lane: task.lane,
             kind: task.kind,
-            input: Some(input),
-            input_encoding,
+            input_encoding: Payload::of_input(&task.input.0, &task.input_encoding),
+            input: task.input.0,
             tags: task.tags,
             priority: task.priority,
             created_at: task.created_at,
             fallback_index: task.fallback_index,
-            fallback: task.fallback.map(|tier| Payload::stored(tier.0, Encoding::Json.as_str()).written().0),
+            fallback: task.fallback.map(|tier| tier.0),
             trace_parent: task.trace_parent,
             deadline_at: task.deadline_at,
             attempt_deadline_at: task.attempt_deadline_at,
@@ -130,67 +142,69 @@ impl From<generated::Task> for Task {
     }
 }
 
-/// What an upstream member passes under a name: its result, or how it failed.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct Passed {
-    /// The upstream member's execution.
-    pub execution_id: ExecutionId,
-    /// How it ended.
-    pub outcome: Outcome,
-    /// Its result.
-    #[cfg_attr(feature = "openapi", schema(value_type = vocabulary::Payload, required = false))]
-    pub value: Option<Box<RawValue>>,
-    /// How `value` carries its bytes.
-    pub encoding: Option<Encoding>,
-    /// Why it failed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub failure: Option<Failure>,
+with_payloads! {
+    /// What an upstream member passes under a name: its result, or how it failed.
+    pub struct Passed {
+        /// The upstream member's execution.
+        execution_id: ExecutionId,
+        /// How it ended.
+        outcome: Outcome,
+    }
+    payloads {
+        /// Its result.
+        value: Option<Vec<u8>> as encoding (required = false),
+    }
+    then {
+        /// Why it failed.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        failure: Option<Failure>,
+    }
 }
 
 impl From<generated::PassedValue> for Passed {
     fn from(passed: generated::PassedValue) -> Self {
-        let encoding = passed.encoding.as_deref().unwrap_or("json");
-        let (value, encoding) = passed.value.map(|bytes| Payload::stored(bytes.0, encoding).written()).unzip();
+        let encoding = Encoding::of_stored(passed.encoding.as_deref());
+        let (value, encoding) = passed.value.map(|bytes| (bytes.0, encoding)).unzip();
         Self { execution_id: passed.execution_id, outcome: passed.outcome, value, encoding, failure: passed.failure }
     }
 }
 
-/// Why an attempt goes on, for the worker that continues it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct Resume {
-    /// The suspension that ended.
-    pub suspension_id: SuspensionId,
-    /// What ended it.
-    pub cause: ResumeCause,
-    /// The signals that came, in order of arrival.
-    pub signals: Vec<Signal>,
-    /// What the attempt kept for itself when it was suspended.
-    #[cfg_attr(feature = "openapi", schema(value_type = vocabulary::Payload, required = false))]
-    pub continuation: Option<Box<RawValue>>,
-    /// How `continuation` carries its bytes.
-    pub continuation_encoding: Option<Encoding>,
-    /// What became of the children it waited for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub children: Option<Vec<Child>>,
-    /// Their results are too much for one answer: the others are read with `GET /v1/executions/{id}/children`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub more_children: Option<bool>,
-    /// The wait that ended, by the name it was suspended under.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<vocabulary::StepName>))]
-    pub step: Option<String>,
-    /// The operator who ended a step's wait.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub actor: Option<String>,
+with_payloads! {
+    /// Why an attempt goes on, for the worker that continues it.
+    pub struct Resume {
+        /// The suspension that ended.
+        suspension_id: SuspensionId,
+        /// What ended it.
+        cause: ResumeCause,
+        /// The signals that came, in order of arrival.
+        signals: Vec<Signal>,
+    }
+    payloads {
+        /// What the attempt kept for itself when it was suspended.
+        continuation: Option<Vec<u8>> as continuation_encoding (required = false),
+    }
+    then {
+        /// What became of the children it waited for.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        children: Option<Vec<Child>>,
+        /// Their results are too much for one answer: the others are read with `GET /v1/executions/{id}/children`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        more_children: Option<bool>,
+        /// The wait that ended, by the name it was suspended under.
+        #[schema(value_type = Option<vocabulary::StepName>)]
+        #[serde(skip_serializing_if = "Option::is_none")]
+        step: Option<String>,
+        /// The operator who ended a step's wait.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        actor: Option<String>,
+    }
 }
 
 impl From<generated::Resume> for Resume {
     fn from(resume: generated::Resume) -> Self {
         let encoding = resume.continuation_encoding.as_deref();
-        let continuation = resume.continuation.map(|kept| Payload::kept(kept.0, encoding).written());
-        let (continuation, continuation_encoding) = continuation.unzip();
+        let kept = resume.continuation.map(|kept| Payload::kept(kept.0, encoding));
+        let (continuation, continuation_encoding) = kept.map(|kept| (kept.bytes, kept.encoding)).unzip();
         Self {
             suspension_id: resume.suspension_id,
             cause: resume.cause,
@@ -239,7 +253,7 @@ pub struct ClaimBody {
 }
 
 /// The tasks a claim brought.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Claimed {
     /// The tasks; none when nothing came.

@@ -19,6 +19,7 @@ pub mod flows;
 pub mod fsck;
 pub mod graph;
 mod invalid;
+pub mod json;
 pub mod keys;
 pub mod lanes;
 mod made;

@@ -13,6 +13,8 @@ pub const PAYLOAD_BODY: usize = 2 * 1024 * 1024;
 pub const BATCH_BODY: usize = 64 * 1024 * 1024;
 /// What any other body may have.
 pub const SMALL_BODY: usize = 512 * 1024;
+/// How long one request may wait for something, in milliseconds.
+pub const WAIT_MS_MAX: u64 = 30_000;
 
 /// How a request is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -81,12 +81,11 @@ impl Payload {
         }
     }
 
-    /// A stored input as the two fields of an answer. One that was not given is null without an encoding.
+    /// The encoding of a stored input. One that was not given has none.
     #[must_use]
-    pub fn input(bytes: Vec<u8>, encoding: &str) -> (Box<RawValue>, Option<Encoding>) {
-        let given = !bytes.is_empty() || encoding != Encoding::Json.as_str();
-        let (value, encoding) = Self::stored(bytes, encoding).written();
-        (value, given.then_some(encoding))
+    pub fn of_input(bytes: &[u8], encoding: &str) -> Option<Encoding> {
+        let encoding = Encoding::of_stored(Some(encoding));
+        (!bytes.is_empty() || encoding != Encoding::Json).then_some(encoding)
     }
 
     /// Reads the two fields of a request or an answer. A null without an encoding is nothing; a null that is called JSON is the
@@ -165,15 +164,54 @@ impl Held for Vec<u8> {
     }
 }
 
+/// The value of a field that carries bytes.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(crate) enum Value<'a> {
+    /// JSON as it was written.
+    Json(&'a RawValue),
+    /// Base64 text.
+    Base64(String),
+}
+
+/// The two fields that show bytes.
+pub(crate) fn shown(bytes: &[u8], encoding: Encoding) -> (Value<'_>, Encoding) {
+    if encoding == Encoding::Json {
+        if bytes.is_empty() {
+            return (Value::Json(RawValue::NULL), Encoding::Json);
+        }
+        if let Ok(json) = serde_json::from_slice(bytes) {
+            return (Value::Json(json), Encoding::Json);
+        }
+    }
+    (Value::Base64(BASE64.encode(bytes)), Encoding::Base64)
+}
+
 /// The two fields that show a payload. Empty bytes without an encoding are none.
-pub(crate) fn fields(held: &impl Held, encoding: Option<Encoding>) -> (Option<Box<RawValue>>, Option<Encoding>) {
+pub(crate) fn fields(held: &impl Held, encoding: Option<Encoding>) -> (Option<Value<'_>>, Option<Encoding>) {
     match (held.bytes(), encoding) {
         (None, _) | (Some([]), None) => (None, None),
         (Some(bytes), encoding) => {
-            let encoding = encoding.unwrap_or(Encoding::Json);
-            let (value, encoding) = Payload { bytes: bytes.to_vec(), encoding }.written();
+            let (value, encoding) = shown(bytes, encoding.unwrap_or(Encoding::Json));
             (Some(value), Some(encoding))
         }
+    }
+}
+
+/// A field of bytes that are JSON, without an encoding beside it.
+pub(crate) mod json {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use serde_json::value::RawValue;
+
+    use super::{Encoding, shown};
+
+    pub(crate) fn serialize<S: Serializer>(bytes: &Option<Vec<u8>>, serializer: S) -> Result<S::Ok, S::Error> {
+        bytes.as_deref().map(|bytes| shown(bytes, Encoding::Json).0).serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<u8>>, D::Error> {
+        let text = Option::<Box<RawValue>>::deserialize(deserializer)?;
+        Ok(text.map(|text| text.get().as_bytes().to_vec()))
     }
 }
 
@@ -206,8 +244,16 @@ macro_rules! with_payloads {
         }
 
         const _: () = {
+            /// The struct as JSON shows it.
+            #[derive(serde::Serialize)]
+            struct Shown<'a> {
+                $( $( #[serde($($serde)*)] )? $field: &'a $type, )*
+                $( $payload: Option<$crate::payload::Value<'a>>, $encoding: Option<$crate::Encoding>, )+
+                $( $( #[serde($($then_serde)*)] )? $then: &'a $then_type, )*
+            }
+
             $( #[doc = $what] )+
-            #[derive(serde::Serialize, serde::Deserialize)]
+            #[derive(serde::Deserialize)]
             #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
             struct Json {
                 $(
@@ -234,12 +280,12 @@ macro_rules! with_payloads {
             impl serde::Serialize for $name {
                 fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                     $( let ($payload, $encoding) = $crate::payload::fields(&self.$payload, self.$encoding); )+
-                    let json = Json {
-                        $( $field: self.$field.clone(), )*
+                    let shown = Shown {
+                        $( $field: &self.$field, )*
                         $( $payload, $encoding, )+
-                        $( $then: self.$then.clone(), )*
+                        $( $then: &self.$then, )*
                     };
-                    json.serialize(serializer)
+                    shown.serialize(serializer)
                 }
             }
 
@@ -324,12 +370,16 @@ mod tests {
     #[test]
     fn an_input_that_was_not_given_has_no_encoding() {
         let shown = |bytes: &[u8], encoding| {
-            let (value, encoding) = Payload::input(bytes.to_vec(), encoding);
-            (value.get().to_owned(), encoding)
+            let named = Payload::of_input(bytes, encoding);
+            let bytes = bytes.to_vec();
+            let (value, shown) = fields(&bytes, named);
+            assert_eq!(shown, named);
+            serde_json::to_string(&value).unwrap()
         };
-        assert_eq!(shown(b"null", "json"), ("null".to_owned(), Some(Encoding::Json)), "null itself is something");
-        assert_eq!(shown(b"", "json"), ("null".to_owned(), None));
-        assert_eq!(shown(b"", "base64"), (r#""""#.to_owned(), Some(Encoding::Base64)));
+        assert_eq!(shown(b"null", "json"), "null");
+        assert_eq!(Payload::of_input(b"null", "json"), Some(Encoding::Json), "null itself is something");
+        assert_eq!((shown(b"", "json").as_str(), Payload::of_input(b"", "json")), ("null", None));
+        assert_eq!(shown(b"", "base64"), r#""""#);
     }
 
     #[test]

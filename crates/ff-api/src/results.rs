@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 
 use ff_core::types::ExecutionId;
 use serde::de::{IgnoredAny, SeqAccess, Visitor};
+use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use uuid::Uuid;
@@ -13,51 +14,169 @@ use crate::access::WORK;
 use crate::claims::{ClaimBody, Task};
 use crate::operation::{BATCH_BODY, operations};
 use crate::parts::Instance;
-use crate::payload::Encoding;
+use crate::payload::{self, Encoding, Payload};
 use crate::problem::Facts;
 use crate::tasks::{Fence, TaskDone};
+use crate::{Invalid, Problem, json};
 
 /// The most results of one request.
 pub const RESULTS_MAX: usize = 4_096;
 
 /// An end of one task.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ResultBody {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskResult {
     /// The task's execution.
     pub execution_id: ExecutionId,
     /// The fence of the lease.
     pub fence: Fence,
     /// How the attempt ends.
-    pub op: ResultOp,
-    /// The result of one that completes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub result: Option<Box<RawValue>>,
-    /// How `result` carries its bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub result_encoding: Option<Encoding>,
-    /// Why one fails, for people.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-    /// What kind of failure it is; retry policies go by it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub category: Option<String>,
-    /// `false` ends the execution, whatever its policy.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub retryable: Option<bool>,
-    /// How long to wait before the next attempt, in place of the policy's backoff.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub retry_after_ms: Option<i64>,
+    pub end: TaskEnd,
+    /// The lane of the task, when its worker says so: the claim looks there first. It is not sent over HTTP.
+    pub lane: Option<String>,
 }
 
 /// How an attempt ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TaskEnd {
+    /// With a result.
+    Complete {
+        /// The result, when there is one.
+        result: Option<Payload>,
+    },
+    /// With a failure.
+    Fail {
+        /// Why, for people.
+        reason: String,
+        /// What kind of failure it is; retry policies go by it.
+        category: String,
+        /// `false` ends the execution, whatever its policy.
+        retryable: Option<bool>,
+        /// How long to wait before the next attempt, in place of the policy's backoff.
+        retry_after_ms: Option<i64>,
+    },
+}
+
+/// The fields of a result.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Fields {
+    execution_id: ExecutionId,
+    fence: Fence,
+    op: Op,
+    result: Option<Box<RawValue>>,
+    result_encoding: Option<Encoding>,
+    reason: Option<String>,
+    category: Option<String>,
+    retryable: Option<bool>,
+    retry_after_ms: Option<i64>,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum ResultOp {
-    /// With a result.
+enum Op {
     Complete,
-    /// With a failure.
     Fail,
+}
+
+impl Fields {
+    fn end(self) -> Result<TaskEnd, Invalid> {
+        let none = |field: &str, given: bool, op: &str| match given {
+            true => Err(Invalid::new(field, format!("is not a field of {op}"))),
+            false => Ok(()),
+        };
+        let missing = |field: &'static str| move || Invalid::new(field, "is missing");
+        match self.op {
+            Op::Complete => {
+                none("reason", self.reason.is_some(), "complete")?;
+                none("category", self.category.is_some(), "complete")?;
+                none("retryable", self.retryable.is_some(), "complete")?;
+                none("retry_after_ms", self.retry_after_ms.is_some(), "complete")?;
+                let result = Payload::read("result", self.result.as_deref(), self.result_encoding)?;
+                Ok(TaskEnd::Complete { result })
+            }
+            Op::Fail => {
+                none("result", self.result.is_some() || self.result_encoding.is_some(), "fail")?;
+                Ok(TaskEnd::Fail {
+                    reason: self.reason.ok_or_else(missing("reason"))?,
+                    category: self.category.ok_or_else(missing("category"))?,
+                    retryable: self.retryable,
+                    retry_after_ms: self.retry_after_ms,
+                })
+            }
+        }
+    }
+}
+
+impl Serialize for TaskResult {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut shown = serializer.serialize_struct("TaskResult", 4)?;
+        shown.serialize_field("execution_id", &self.execution_id)?;
+        shown.serialize_field("fence", &self.fence)?;
+        match &self.end {
+            TaskEnd::Complete { result } => {
+                shown.serialize_field("op", &Op::Complete)?;
+                if let Some(Payload { bytes, encoding }) = result {
+                    let (value, encoding) = payload::shown(bytes, *encoding);
+                    shown.serialize_field("result", &value)?;
+                    shown.serialize_field("result_encoding", &encoding)?;
+                }
+            }
+            TaskEnd::Fail { reason, category, retryable, retry_after_ms } => {
+                shown.serialize_field("op", &Op::Fail)?;
+                shown.serialize_field("reason", reason)?;
+                shown.serialize_field("category", category)?;
+                shown.serialize_field("retryable", retryable)?;
+                shown.serialize_field("retry_after_ms", retry_after_ms)?;
+            }
+        }
+        shown.end()
+    }
+}
+
+/// One item of a request: a result, or why it cannot be read as one.
+#[derive(Clone, Debug)]
+pub enum ResultItem {
+    /// A result.
+    Said(TaskResult),
+    /// It is refused alone.
+    Refused(ResultRefused),
+}
+
+impl From<TaskResult> for ResultItem {
+    fn from(result: TaskResult) -> Self {
+        Self::Said(result)
+    }
+}
+
+impl Serialize for ResultItem {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Said(result) => result.serialize(serializer),
+            Self::Refused(refused) => refused.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for ResultItem {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Box::<RawValue>::deserialize(deserializer)?;
+        let read = json::read::<Fields>(text.get().as_bytes()).and_then(|fields| {
+            let (execution_id, fence) = (fields.execution_id, fields.fence);
+            Ok(TaskResult { execution_id, fence, end: fields.end()?, lane: None })
+        });
+        Ok(match read {
+            Ok(result) => Self::Said(result),
+            Err(invalid) => {
+                // Just the id of an item that is wrong otherwise.
+                #[derive(Deserialize)]
+                struct IdOnly {
+                    execution_id: Option<ExecutionId>,
+                }
+                let execution_id = serde_json::from_str::<IdOnly>(text.get()).ok().and_then(|only| only.execution_id);
+                Self::Refused(ResultRefused { execution_id, problem: Problem::from(invalid).facts().clone() })
+            }
+        })
+    }
 }
 
 /// The results, and the claim that goes with them.
@@ -68,7 +187,7 @@ pub struct ResultsBody {
     /// The results. Each has `execution_id`, `fence` and `op`, which is `complete` or `fail`, with what the request of that name
     /// takes. One that cannot be used is refused alone.
     #[cfg_attr(feature = "openapi", schema(value_type = Vec<Object>, max_items = 4_096))]
-    pub results: AtMost<Box<RawValue>, RESULTS_MAX>,
+    pub results: AtMost<ResultItem, RESULTS_MAX>,
     /// The claim; it never waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub claim: Option<ClaimBody>,
@@ -89,7 +208,16 @@ pub enum ResultsOrList {
     With(ResultsBody),
     /// Their bare list.
     #[cfg_attr(feature = "openapi", schema(value_type = Vec<Object>))]
-    Bare(AtMost<Box<RawValue>, RESULTS_MAX>),
+    Bare(AtMost<ResultItem, RESULTS_MAX>),
+}
+
+impl From<ResultsOrList> for ResultsBody {
+    fn from(sent: ResultsOrList) -> Self {
+        match sent {
+            ResultsOrList::With(body) => body,
+            ResultsOrList::Bare(results) => Self { results, claim: None, incarnation: None, request_id: None },
+        }
+    }
 }
 
 /// What became of each result, in their order, and what the claim brought.

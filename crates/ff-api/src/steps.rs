@@ -47,6 +47,19 @@ pub struct TaskStep {
     pub due_at: Option<i64>,
 }
 
+impl PartialEq for TaskStep {
+    fn eq(&self, other: &Self) -> bool {
+        let facts = |step: &Self| (step.kind, step.state, step.result_encoding, step.tries, step.due_at);
+        let texts = |step: &Self| {
+            let result = step.result.as_deref().map(|result| result.get().to_owned());
+            (step.name.clone(), result, step.input_digest.clone())
+        };
+        facts(self) == facts(other) && texts(self) == texts(other)
+    }
+}
+
+impl Eq for TaskStep {}
+
 impl From<StepRecord> for TaskStep {
     fn from(step: StepRecord) -> Self {
         let encoding = step.result_in.as_deref().unwrap_or("json");

@@ -3,25 +3,26 @@
 //! The types here have no values. They only stand in the descriptions of fields, where the library's own checks are stricter
 //! than the Rust type that carries the value.
 
+use crate::operation::WAIT_MS_MAX;
+use ff_core::bounds;
+use ff_core::limits::{DIMENSIONS_MAX, TAGS_MAX, TIME_MS_MAX, WEIGHTS_MAX};
 use utoipa::openapi::schema::{AdditionalProperties, ArrayBuilder, ObjectBuilder, OneOfBuilder, Ref, Schema, Type};
 use utoipa::openapi::{KnownFormat, RefOr, SchemaFormat};
 use utoipa::{PartialSchema, ToSchema};
 
-/// 2^53 - 1: the largest number that every JSON reader keeps exactly.
-const EXACT_MAX: isize = 9_007_199_254_740_991;
-
 macro_rules! texts {
-    ( $( #[doc = $doc:literal] $name:ident: $min:literal..=$max:literal $( as $pattern:literal )?; )+ ) => { $(
+    ( $( #[doc = $doc:literal] $name:ident: $bounds:expr $( , $pattern:literal )?; )+ ) => { $(
         #[doc = $doc]
         pub enum $name {}
 
         impl PartialSchema for $name {
             fn schema() -> RefOr<Schema> {
+                let (min, max): (usize, usize) = ($bounds).into_inner();
                 let text = ObjectBuilder::new()
                     .schema_type(Type::String)
                     .description(Some($doc.trim()))
-                    .min_length(($min > 0).then_some($min))
-                    .max_length(Some($max));
+                    .min_length((min > 0).then_some(min))
+                    .max_length(Some(max));
                 $( let text = text.pattern(Some($pattern)); )?
                 text.into()
             }
@@ -33,86 +34,88 @@ macro_rules! texts {
 
 texts! {
     /// A namespace.
-    Namespace: 1..=64 as "^[A-Za-z0-9._-]*[A-Za-z0-9_-][A-Za-z0-9._-]*$";
+    Namespace: bounds::NAMESPACE, "^[A-Za-z0-9._-]*[A-Za-z0-9_-][A-Za-z0-9._-]*$";
     /// A lane.
-    LaneName: 1..=64 as "^[A-Za-z0-9._-]*[A-Za-z0-9_-][A-Za-z0-9._-]*$";
+    LaneName: bounds::LANE, "^[A-Za-z0-9._-]*[A-Za-z0-9_-][A-Za-z0-9._-]*$";
     /// A schedule.
-    ScheduleName: 1..=64 as "^[A-Za-z0-9._-]*[A-Za-z0-9_-][A-Za-z0-9._-]*$";
+    ScheduleName: bounds::SCHEDULE_NAME, "^[A-Za-z0-9._-]*[A-Za-z0-9_-][A-Za-z0-9._-]*$";
     /// A cron expression.
     CronText: 1..=256;
     /// The name of a worker's program.
-    WorkerId: 1..=64 as "^[A-Za-z0-9._-]*[A-Za-z0-9_-][A-Za-z0-9._-]*$";
+    WorkerId: bounds::WORKER_ID, "^[A-Za-z0-9._-]*[A-Za-z0-9_-][A-Za-z0-9._-]*$";
     /// The name of one running worker.
-    Instance: 1..=64 as "^[A-Za-z0-9._-]*[A-Za-z0-9_-][A-Za-z0-9._-]*$";
+    Instance: bounds::INSTANCE, "^[A-Za-z0-9._-]*[A-Za-z0-9_-][A-Za-z0-9._-]*$";
     /// The name of whoever acts with a token.
-    PrincipalName: 1..=64 as "^[A-Za-z0-9._-]*[A-Za-z0-9_-][A-Za-z0-9._-]*$";
+    PrincipalName: bounds::ACCESS_NAME, "^[A-Za-z0-9._-]*[A-Za-z0-9_-][A-Za-z0-9._-]*$";
     /// What an execution or a flow is: printable ASCII.
-    Kind: 1..=128 as "^[ -~]+$";
+    Kind: bounds::KIND, "^[ -~]+$";
     /// Why, in words.
-    Reason: 0..=4096;
+    Reason: bounds::REASON;
     /// The category of a failure, which retry policies go by.
-    Category: 1..=128;
+    Category: bounds::CATEGORY;
     /// Something a worker can do: no comma, no white space.
-    Capability: 1..=4096 as "^[^\\s\\x00-\\x1f\\x7f,]+$";
+    Capability: bounds::CAPABILITY, "^[^\\s\\x00-\\x1f\\x7f,]+$";
     /// The same key with the same body is the same request.
-    IdempotencyKey: 1..=256;
+    IdempotencyKey: bounds::IDEMPOTENCY_KEY;
     /// Executions of one key share their turn in a fair lane.
-    FairnessKey: 1..=256;
+    FairnessKey: bounds::FAIRNESS_KEY;
     /// A W3C trace context.
-    TraceParent: 1..=256;
+    TraceParent: bounds::TRACE_PARENT;
     /// A step of a handler, by which a later run finds it again.
-    StepName: 1..=256 as "^[^\\x00-\\x1f\\x7f]+$";
+    StepName: bounds::STEP_NAME, "^[^\\x00-\\x1f\\x7f]+$";
     /// What a worker makes of a step's input, to find out whether it changed.
-    StepDigest: 1..=128 as "^[A-Za-z0-9+/=_-]+$";
+    StepDigest: bounds::STEP_DIGEST, "^[A-Za-z0-9+/=_-]+$";
     /// A URL.
-    Url: 1..=2048;
+    Url: bounds::URL;
     /// A dimension of a budget.
-    Dimension: 1..=64;
+    Dimension: bounds::DIMENSION;
     /// What a quota counts apart: a tenant, a provider's account.
-    QuotaKey: 1..=256;
+    QuotaKey: bounds::QUOTA_KEY;
     /// A report or a reservation with the same key counts once.
-    DedupKey: 1..=256;
+    DedupKey: bounds::DEDUP_KEY;
     /// The name of a waitpoint in its suspension.
-    WaitpointKey: 1..=128;
+    WaitpointKey: bounds::WAITPOINT_KEY;
     /// Who may answer.
-    Approver: 1..=128;
+    Approver: bounds::APPROVER;
     /// The name of a signal.
-    SignalName: 1..=128;
+    SignalName: bounds::SIGNAL_NAME;
     /// Where something came from.
-    Source: 0..=256;
+    Source: bounds::SOURCE;
     /// What belongs together.
-    CorrelationId: 1..=256;
+    CorrelationId: bounds::CORRELATION_ID;
     /// The type of a frame.
-    FrameType: 1..=64;
+    FrameType: bounds::FRAME_TYPE;
     /// A name in a flow, or for a parent.
-    MemberKey: 1..=128;
+    MemberKey: bounds::MEMBER_KEY;
     /// The name under which a member gets an upstream's result.
-    PassAs: 1..=128;
+    PassAs: bounds::PASS_AS;
     /// How far it is, in words.
-    ProgressMessage: 0..=1024;
+    ProgressMessage: bounds::PROGRESS_MESSAGE;
     /// What a budget's scope names.
-    ScopeId: 1..=256;
+    ScopeId: bounds::SCOPE_ID;
     /// The key of a tag.
-    TagKey: 1..=128;
+    TagKey: bounds::TAG_KEY;
     /// The value of a tag.
-    TagValue: 0..=1024;
+    TagValue: bounds::TAG_VALUE;
     /// A time zone by its IANA name.
-    Zone: 1..=64 as "^[A-Za-z0-9_/+-]+$";
+    Zone: bounds::ZONE, "^[A-Za-z0-9_/+-]+$";
 }
 
 macro_rules! numbers {
-    ( $( #[doc = $doc:literal] $name:ident: $min:tt..=$max:tt; )+ ) => { $(
+    ( $( #[doc = $doc:literal] $name:ident: $bounds:expr; )+ ) => { $(
         #[doc = $doc]
         pub enum $name {}
 
         impl PartialSchema for $name {
             fn schema() -> RefOr<Schema> {
+                let (min, max): (i64, i64) = ($bounds).into_inner();
+                let exact = |bound| isize::try_from(bound).expect("bounds are whole numbers of 64 bits");
                 ObjectBuilder::new()
                     .schema_type(Type::Integer)
                     .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64)))
                     .description(Some($doc.trim()))
-                    .minimum(Some($min))
-                    .maximum(Some($max))
+                    .minimum(Some(exact(min)))
+                    .maximum(Some(exact(max)))
                     .into()
             }
         }
@@ -123,43 +126,44 @@ macro_rules! numbers {
 
 numbers! {
     /// A time: milliseconds since the epoch.
-    TimeMs: 0..=EXACT_MAX;
+    TimeMs: bounds::TIME_MS;
     /// The distance of the times of a schedule, at least a second.
-    EveryMs: 1_000..=315_360_000_000_isize;
+    EveryMs: bounds::EVERY_MS;
     /// How many firings are left.
-    Remaining: 1..=EXACT_MAX;
+    Remaining: 1..=TIME_MS_MAX;
     /// A duration in milliseconds, at most ten years.
-    DurationMs: 0..=315_360_000_000_isize;
+    DurationMs: bounds::DURATION_MS;
     /// How long a long poll waits, in milliseconds.
-    WaitMs: 0..=30_000;
+    WaitMs: 0..=i64::try_from(WAIT_MS_MAX).expect("it is short");
     /// How long a lease holds without a renewal, in milliseconds.
-    LeaseTtlMs: 1_000..=3_600_000;
+    LeaseTtlMs: bounds::LEASE_TTL_MS;
     /// How long a grant waits for its worker, in milliseconds.
-    GrantTtlMs: 100..=60_000;
+    GrantTtlMs: bounds::GRANT_TTL_MS;
     /// Higher comes first.
-    Priority: 0..=9_000;
+    Priority: bounds::PRIORITY;
     /// How often.
-    Times: 0..=10_000;
+    Times: bounds::TIMES_LIMIT;
     /// A share among others.
-    Weight: 1..=1_000_000;
+    Weight: bounds::WEIGHT;
     /// An amount of a dimension.
-    Amount: 1..=EXACT_MAX;
+    Amount: bounds::AMOUNT;
     /// A limit; 0 lets nothing pass.
-    LimitAmount: 0..=EXACT_MAX;
+    LimitAmount: bounds::LIMIT_AMOUNT;
     /// A count.
-    Count: 0..=EXACT_MAX;
+    Count: bounds::COUNT;
     /// The window of a quota in milliseconds, at most 31 days.
-    WindowMs: 1..=2_678_400_000_isize;
+    WindowMs: bounds::WINDOW_MS;
 }
 
 macro_rules! maps {
-    ( $( #[doc = $doc:literal] $name:ident: $min:literal..=$max:literal of $key:ty => $value:ty; )+ ) => { $(
+    ( $( #[doc = $doc:literal] $name:ident: $min:literal..=$max:expr, of $key:ty => $value:ty; )+ ) => { $(
         #[doc = $doc]
         pub enum $name {}
 
         impl PartialSchema for $name {
             fn schema() -> RefOr<Schema> {
-                let map = by_name::<$key, $value>().description(Some($doc.trim())).max_properties(Some($max));
+                let map = by_name::<$key, $value>().description(Some($doc.trim()));
+                let map = map.max_properties(usize::try_from($max).ok());
                 let map = if $min > 0 { map.min_properties(Some($min)) } else { map };
                 map.into()
             }
@@ -176,17 +180,17 @@ macro_rules! maps {
 
 maps! {
     /// Key and value pairs to find executions by.
-    Tags: 0..=64 of TagKey => TagValue;
+    Tags: 0..=TAGS_MAX, of TagKey => TagValue;
     /// Amounts by dimension.
-    Amounts: 1..=32 of Dimension => Amount;
+    Amounts: 1..=DIMENSIONS_MAX, of Dimension => Amount;
     /// Amounts by dimension; without any, something must be left in every dimension.
-    Estimate: 0..=32 of Dimension => Amount;
+    Estimate: 0..=DIMENSIONS_MAX, of Dimension => Amount;
     /// Limits by dimension.
-    Limits: 1..=32 of Dimension => crate::budgets::LimitBody;
+    Limits: 1..=DIMENSIONS_MAX, of Dimension => crate::budgets::LimitBody;
     /// New limits by dimension.
-    LimitPatches: 0..=32 of Dimension => crate::budgets::LimitPatchBody;
+    LimitPatches: 0..=DIMENSIONS_MAX, of Dimension => crate::budgets::LimitPatchBody;
     /// Shares of a fair lane's turns by fairness key.
-    FairnessWeights: 0..=256 of FairnessKey => Weight;
+    FairnessWeights: 0..=WEIGHTS_MAX, of FairnessKey => Weight;
 }
 
 fn by_name<K: PartialSchema, T: ToSchema>() -> ObjectBuilder {

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use ff_core::PartitionConfig;
-use ff_script::generated::{NextDue, NextDueReply};
-use ff_script::{Client, Content, Contents, Route};
+use ff_engine::offline;
+use ff_script::{Content, Contents};
 
 use crate::times::moment;
 
@@ -60,9 +59,7 @@ pub async fn still_quiet(host: &Arc<dyn Contents>) -> anyhow::Result<()> {
 }
 
 async fn look(host: &Arc<dyn Contents>) -> anyhow::Result<Alive> {
-    // How many partitions there are matters to neither the fleet's clock nor its keys.
-    let client = Client::new(Arc::clone(host) as _, PartitionConfig::standalone());
-    let NextDueReply::Next { now, .. } = client.call(Route::Fleet, &NextDue {}).await?;
+    let now = offline::time_of(Arc::clone(host) as _).await?;
     let mut contents = host.read_keys(vec![SERVERS.to_vec(), WORKERS.to_vec()]).await?.into_iter();
     let mut alive = Alive { now, servers: BTreeMap::new(), workers: BTreeMap::new() };
     if let Some(Content::Hash(servers)) = contents.next().flatten() {

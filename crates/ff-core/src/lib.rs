@@ -5,6 +5,7 @@
 
 mod text_enum;
 
+pub mod bounds;
 pub mod types;
 
 pub mod partition;

@@ -33,7 +33,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     // Verification: below the engine through the library's calls, above it as users do.
-    ("ff-testkit", &[]),
+    ("ff-testkit", &["ff-core", "ff-script"]),
     ("ff-conformance", &["ff-core", "ff-script", "ff-testkit", EMBEDDED, VALKEY]),
     ("ff-model", &["ff-core", "ff-script", EMBEDDED]),
     ("sim", &["ff-core", "ff-script", EMBEDDED]),
@@ -90,6 +90,35 @@ fn no_package_knows_more_than_it_may() {
         }
     }
     assert_eq!(packages.len(), ALLOWED.len(), "the layering names a package that is not there");
+}
+
+/// The packages of the product that reach the library through the engine.
+const ABOVE_THE_ENGINE: [&str; 5] = ["ff-api", "ff-sdk", "ff-server", "ff-cli", "flowfabric"];
+
+#[test]
+fn only_the_engine_makes_calls_of_the_library() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let generated = std::fs::read_to_string(crates.join("ff-script/src/generated.rs")).expect("generated calls");
+    let calls: BTreeSet<&str> =
+        generated.split("wire_call!(").skip(1).filter_map(|rest| rest.split([' ', ',']).next()).collect();
+    assert!(calls.len() > 100, "the calls are found by how they are declared");
+    for name in ABOVE_THE_ENGINE {
+        for (path, text) in sources(&crates.join(name).join("src")) {
+            for used in text.split("generated::").skip(1) {
+                let list = match used.strip_prefix('{') {
+                    Some(list) => list.split('}').next().unwrap_or_default(),
+                    None => used.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default(),
+                };
+                for word in list.split(|c: char| !c.is_alphanumeric()) {
+                    assert!(!calls.contains(word), "{path} makes a call of the library: {word}");
+                }
+            }
+            let text: String = text.split_whitespace().collect();
+            for client in ["operations.client()", "operations().client()"] {
+                assert!(!text.contains(client), "{path} reaches below the engine: {client}");
+            }
+        }
+    }
 }
 
 #[test]

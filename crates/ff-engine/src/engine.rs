@@ -137,6 +137,15 @@ impl Engine {
         Feed::new(self.operations.client().clone(), self.readers.clone(), filter, cursor)
     }
 
+    /// Has this process announce events while a server wants them; for a process that runs no background work, which would hear so.
+    pub(crate) async fn follow_listeners(&self) -> Result<(), Error> {
+        if self.owners.is_none() {
+            let servers = self.operations.servers().await?;
+            self.operations.client().host().set_listening(servers.iter().any(|server| server.listening));
+        }
+        Ok(())
+    }
+
     /// Cancelled once this engine stops.
     #[must_use]
     pub fn stopping(&self) -> CancellationToken {

@@ -12,6 +12,7 @@ mod scope;
 mod service;
 
 pub mod background;
+mod by_hand;
 pub mod dispatch;
 mod explain;
 pub mod feed;
@@ -22,12 +23,14 @@ pub mod fsck;
 mod fsck_budgets;
 pub mod inventory;
 pub mod news;
+pub mod offline;
 pub mod schedules;
 pub mod streams;
 mod turns;
 pub mod waiting;
 pub mod waitpoints;
 
+pub use answers::new_execution;
 pub use background::webhooks::{Carried, Courier};
 pub use engine::{Engine, EngineOptions};
 pub use feed::{Cursor, Delivered, Feed, FeedError, FeedFilter};

@@ -80,7 +80,7 @@ impl FlowFabricAdminClient {
     /// unless it names another (feature `otel`).
     pub async fn submit(&self, mut new: NewExecution) -> Result<ExecutionId, SdkError> {
         new.fields.trace_parent = new.fields.trace_parent.or_else(crate::trace::current);
-        Ok(self.backend.submit(new).await?.0)
+        Ok(self.backend.reach().submit(new).await?.0)
     }
 
     /// Everything about one execution.
@@ -152,7 +152,7 @@ impl FlowFabricAdminClient {
         lane: &LaneId,
         ttl_ms: u64,
     ) -> Result<Option<ClaimGrant>, SdkError> {
-        self.backend.grant(&worker.shared().who(), lane.as_str(), ttl_ms).await
+        self.backend.reach().grant(&worker.shared().who(), lane.as_str(), ttl_ms).await
     }
 
     /// Hands an interrupted execution to a chosen worker.
@@ -162,17 +162,17 @@ impl FlowFabricAdminClient {
         worker: &WorkerInstanceId,
         ttl_ms: u64,
     ) -> Result<ReclaimGrant, SdkError> {
-        self.backend.grant_reclaim(*id, worker.as_str(), ttl_ms).await
+        self.backend.reach().grant_reclaim(*id, worker.as_str(), ttl_ms).await
     }
 
     /// Every live worker.
     pub async fn list_workers(&self) -> Result<Vec<WorkerSnapshot>, SdkError> {
-        self.backend.workers().await
+        self.backend.reach().workers().await
     }
 
     /// Asks a worker to take nothing new and to yield what it holds.
     pub async fn drain_worker(&self, worker: &WorkerInstanceId) -> Result<(), SdkError> {
-        self.backend.drain_worker(worker.as_str()).await
+        self.backend.reach().drain_worker(worker.as_str()).await
     }
 }
 

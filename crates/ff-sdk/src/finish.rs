@@ -196,7 +196,7 @@ async fn send(worker: &Arc<Shared>, list: Vec<Ending>) {
     // A repeat brings leases that may have begun with the first try.
     let sent = Instant::now();
     let finished = loop {
-        match worker.backend.finish(&who, &ends, take.as_ref()).instrument(span.clone()).await {
+        match worker.backend.reach().finish(&who, &ends, take.as_ref()).instrument(span.clone()).await {
             // The answer may be lost and tasks taken: the same request asks for the same ones.
             Err(error) if worth_repeating(&error) && list.iter().any(|ending| ending.lease.is_trusted()) => {
                 tracing::debug!(%error, ends = list.len(), "results were lost on the way and are sent again");

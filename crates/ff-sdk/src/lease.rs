@@ -236,7 +236,7 @@ impl Keeper {
         let refs: Vec<LeaseRef> = batch.iter().map(|lease| lease.at).collect();
         let sent = Instant::now();
         let limit = batch.iter().map(|lease| lease.ttl / 3).min().unwrap_or_default();
-        let answers = match tokio::time::timeout(limit, backend.renew(who, &refs)).await {
+        let answers = match tokio::time::timeout(limit, backend.reach().renew(who, &refs)).await {
             Ok(answers) => answers,
             Err(_) => vec![Renewal::Unanswered(format!("no answer within {limit:?}")); refs.len()],
         };

@@ -124,13 +124,13 @@ impl TaskCore {
 
     pub(crate) async fn update_progress(&self, pct: u8, message: &str) -> Result<(), SdkError> {
         self.check_breach()?;
-        self.backend.progress(self.lease.at, pct, message).await
+        self.backend.reach().progress(self.lease.at, pct, message).await
     }
 
     pub(crate) async fn renew(&self) -> Result<(), SdkError> {
         self.check_breach()?;
         let sent = Instant::now();
-        let answer = self.backend.renew(&self.who, &[self.lease.at]).await.into_iter().next();
+        let answer = self.backend.reach().renew(&self.who, &[self.lease.at]).await.into_iter().next();
         let answer = answer.unwrap_or_else(|| crate::backend::Renewal::Unanswered("no answer".to_owned()));
         if !self.lease.settle(sent, &answer) {
             self.keeper.remove(self.lease.at.lease_id);
@@ -370,7 +370,7 @@ impl ClaimedTask {
         };
         self.end(|backend, lease| {
             let failing = &failing;
-            async move { backend.fail(lease, failing).await }
+            async move { backend.reach().fail(lease, failing).await }
         })
         .await
     }
@@ -380,19 +380,19 @@ impl ClaimedTask {
         let reason = cut(reason.to_owned(), REASON_MAX);
         self.end(|backend, lease| {
             let reason = reason.as_str();
-            async move { backend.cancel_attempt(lease, reason).await }
+            async move { backend.reach().cancel_attempt(lease, reason).await }
         })
         .await
     }
 
     /// Hands the execution back until a time; a time already past means now. Counts as no failure.
     pub async fn delay_execution(self, until: TimestampMs) -> Result<(), SdkError> {
-        self.end(|backend, lease| async move { backend.delay(lease, until).await }).await
+        self.end(|backend, lease| async move { backend.reach().delay(lease, until).await }).await
     }
 
     /// Hands the execution back at once; it is counted nowhere.
     pub async fn yield_back(self) -> Result<(), SdkError> {
-        self.end(|backend, lease| async move { backend.yield_back(lease).await }).await
+        self.end(|backend, lease| async move { backend.reach().yield_back(lease).await }).await
     }
 
     /// Lets the lease run out, for a reason already known to whoever calls this.

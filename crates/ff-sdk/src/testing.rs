@@ -34,10 +34,8 @@ use std::time::Duration;
 use ff_backend_embedded::{Durability, Embedded, Options, VirtualClock};
 use ff_core::state::{AttemptState, Outcome};
 use ff_core::types::ExecutionId;
-use ff_engine::background::{outbox, schedules, timers, unblock};
 use ff_engine::{Engine, EngineOptions, NewExecution};
-use ff_script::generated::{NextDue, NextDueReply};
-use ff_script::{Library, Route};
+use ff_script::Library;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -223,12 +221,12 @@ impl TestEngine {
     /// Moves the time on: whatever falls due meanwhile happens, in order, and live workers keep their leases.
     pub async fn advance(&self, by: Duration) -> Result<(), SdkError> {
         let until = self.now_ms() + i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
-        self.settle().await?;
+        self.engine().do_what_is_due().await?;
         while self.now_ms() < until {
             let next = self.next_step(until).await?;
             self.clock.set_ms(next);
             self.keep_alive().await?;
-            self.settle().await?;
+            self.engine().do_what_is_due().await?;
         }
         Ok(())
     }
@@ -250,21 +248,11 @@ impl TestEngine {
                 next = next.min(self.now_ms() + third);
             }
         }
-        let client = self.engine().operations().client();
-        for route in self.routes() {
-            let NextDueReply::Next { next_at, .. } = client.call(route, &NextDue {}).await?;
-            if let Some(at) = next_at {
-                next = next.min(at);
-            }
+        if let Some(at) = self.engine().next_due().await? {
+            next = next.min(at);
         }
         // What is due and stays due must not hold the time.
         Ok(next.clamp(self.now_ms() + 1, until))
-    }
-
-    fn routes(&self) -> Vec<Route> {
-        let client = self.engine().operations().client();
-        let apart = client.budget_routes().chain(client.quota_routes()).chain(client.schedule_routes());
-        client.execution_routes().chain(apart).chain([Route::Fleet]).collect()
     }
 
     async fn keep_alive(&self) -> Result<(), SdkError> {
@@ -273,36 +261,6 @@ impl TestEngine {
             shared.keeper.renew_all(shared.backend.as_ref(), &shared.who()).await;
         }
         Ok(())
-    }
-
-    /// Fires everything due, and does what is owed for it, until nothing is.
-    async fn settle(&self) -> Result<(), SdkError> {
-        let operations = self.engine().operations();
-        let client = operations.client();
-        loop {
-            let mut fired = 0;
-            for route in self.routes() {
-                loop {
-                    let step = timers::run_once(client, route).await?;
-                    fired += step.count;
-                    if !step.more {
-                        break;
-                    }
-                }
-                let struck = match route {
-                    Route::Schedule(_) => schedules::run_once(operations, route).await?.struck,
-                    _ => outbox::run_once(client, route).await?.struck,
-                };
-                fired += i64::try_from(struck).unwrap_or(i64::MAX);
-            }
-            for route in client.budget_routes() {
-                // The engine takes the marks away in its own time.
-                fired += unblock::run_once(operations, route, false).await?.executions;
-            }
-            if fired == 0 {
-                return Ok(());
-            }
-        }
     }
 
     /// Waits for the end of an execution, in real time.
@@ -328,7 +286,7 @@ impl TestEngine {
     pub async fn assert_exactly_one_effect(&self, id: &ExecutionId) -> Result<(), SdkError> {
         let execution = self.describe(id).await?;
         let succeeded = execution.attempts.iter().filter(|attempt| attempt.state == AttemptState::Succeeded).count();
-        let told = self.events_of(id, "execution.completed").await?;
+        let told = self.engine().count_events(*id, "execution.completed").await?;
         let once = execution.outcome == Some(Outcome::Success) && succeeded == 1 && told == 1;
         assert!(
             once,
@@ -336,18 +294,5 @@ impl TestEngine {
             execution.outcome
         );
         Ok(())
-    }
-
-    async fn events_of(&self, id: &ExecutionId, kind: &str) -> Result<usize, SdkError> {
-        let client = self.engine().operations().client();
-        let (mut after, mut count): (Option<String>, usize) = (None, 0);
-        loop {
-            let events = client.events(client.route_of(id), after.as_deref(), 500).await?;
-            count += events.iter().filter(|event| event.execution_id == Some(*id) && event.r#type == kind).count();
-            match events.last() {
-                Some(last) => after = Some(last.id.clone()),
-                None => return Ok(count),
-            }
-        }
     }
 }

@@ -126,7 +126,7 @@ impl FlowFabricWorker {
             lease_ttl_ms: config.lease_ttl_ms,
             incarnation: Uuid::new_v4(),
         });
-        let registered = match backend.register(&who).await {
+        let registered = match backend.reach().register(&who).await {
             Err(error) if error.is_instance_in_use() => {
                 let message = format!("{:?} is held by a live process", who.instance);
                 return Err(SdkError::config("connect", "worker_instance_id", message));
@@ -186,7 +186,7 @@ impl FlowFabricWorker {
         if self.state() != WorkerState::Serving {
             return Ok(None);
         }
-        let Some(grant) = admin.backend().grant(&self.shared.who(), lane.as_str(), grant_ttl_ms).await? else {
+        let Some(grant) = admin.backend().reach().grant(&self.shared.who(), lane.as_str(), grant_ttl_ms).await? else {
             return Ok(None);
         };
         self.shared.consume(grant.execution_id, grant.grant_id, permit).await.map(Some)
@@ -252,7 +252,7 @@ impl FlowFabricWorker {
 
     /// Every live worker.
     pub async fn list_workers(&self) -> Result<Vec<WorkerSnapshot>, SdkError> {
-        self.shared.backend.workers().await
+        self.shared.backend.reach().workers().await
     }
 
     /// How the engine is reached.
@@ -294,7 +294,7 @@ impl FlowFabricWorker {
     /// Releases the registration; tasks still held keep their leases until they end. Safe to repeat.
     pub async fn disconnect(&self) -> Result<(), SdkError> {
         match self.shared.release() {
-            Some(who) => match self.shared.backend.deregister(&who).await {
+            Some(who) => match self.shared.backend.reach().deregister(&who).await {
                 // Someone else has the id: there is nothing of ours to release.
                 Err(error) if error.is_instance_in_use() => Ok(()),
                 answer => answer,
@@ -310,7 +310,7 @@ impl Drop for FlowFabricWorker {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let backend = Arc::clone(&self.shared.backend);
         runtime.spawn(async move {
-            if let Err(error) = backend.deregister(&who).await {
+            if let Err(error) = backend.reach().deregister(&who).await {
                 tracing::debug!(%error, instance = who.instance, "the registration is left to run out");
             }
         });
@@ -373,7 +373,7 @@ impl Shared {
             (Arc::clone(&who), changed)
         };
         if changed {
-            self.backend.register(&who).await?;
+            self.backend.reach().register(&who).await?;
         }
         Ok(who)
     }
@@ -401,10 +401,10 @@ impl Shared {
         let who = self.who();
         let asked = u16::try_from(permits.len()).unwrap_or(u16::MAX);
         let sent = Instant::now();
-        let claims = match self.backend.claim(&who, lanes, asked, wait, Uuid::now_v7()).await {
+        let claims = match self.backend.reach().claim(&who, lanes, asked, wait, Uuid::now_v7()).await {
             Err(error) if error.engine().is_some_and(|engine| engine.code() == "worker_not_registered") => {
-                self.backend.register(&who).await?;
-                self.backend.claim(&who, lanes, asked, wait, Uuid::now_v7()).await?
+                self.backend.reach().register(&who).await?;
+                self.backend.reach().claim(&who, lanes, asked, wait, Uuid::now_v7()).await?
             }
             answer => answer?,
         };
@@ -420,7 +420,7 @@ impl Shared {
     pub(crate) fn hand_back(&self, lease: LeaseRef) {
         let backend = Arc::clone(&self.backend);
         tokio::spawn(async move {
-            if let Err(error) = backend.yield_back(lease).await {
+            if let Err(error) = backend.reach().yield_back(lease).await {
                 tracing::debug!(%error, execution = %lease.execution_id, "a lease nobody took is left to run out");
             }
         });
@@ -433,11 +433,11 @@ impl Shared {
         permit: OwnedSemaphorePermit,
     ) -> Result<ClaimedTask, SdkError> {
         let (who, request_id, sent) = (self.who(), Uuid::now_v7(), Instant::now());
-        let first = self.backend.consume_grant(&who, execution_id, grant_id, request_id).await;
+        let first = self.backend.reach().consume_grant(&who, execution_id, grant_id, request_id).await;
         let claim = match first {
             // The answer may be lost and the lease taken: the same request asks for the same lease.
             Err(error) if worth_repeating(&error) => {
-                self.backend.consume_grant(&who, execution_id, grant_id, request_id).await?
+                self.backend.reach().consume_grant(&who, execution_id, grant_id, request_id).await?
             }
             answer => answer?,
         };
@@ -447,11 +447,11 @@ impl Shared {
     /// One heartbeat: registers again when the registration is gone, and notes what the engine says.
     pub(crate) async fn beat(&self) -> Result<(), SdkError> {
         let who = self.who();
-        let next = match self.backend.heartbeat(&who).await? {
+        let next = match self.backend.reach().heartbeat(&who).await? {
             Standing::Known { draining: true } => WorkerState::Draining,
             Standing::Known { draining: false } => WorkerState::Serving,
             Standing::Replaced => WorkerState::Replaced,
-            Standing::Unknown => match self.backend.register(&who).await {
+            Standing::Unknown => match self.backend.reach().register(&who).await {
                 Ok(_) => WorkerState::Serving,
                 Err(error) if error.is_instance_in_use() => WorkerState::Replaced,
                 Err(error) => return Err(error),
@@ -516,9 +516,10 @@ async fn stay_alive(shared: Arc<Shared>, beat: Duration) {
 async fn attend(shared: Arc<Shared>) {
     loop {
         let (who, draining) = (shared.who(), *shared.state.borrow() == WorkerState::Draining);
+        let reach = shared.backend.reach();
         let standing = tokio::select! {
             () = shared.stop.cancelled() => return,
-            standing = shared.backend.attend(&who, draining) => standing,
+            standing = reach.attend(&who, draining) => standing,
         };
         match standing {
             Standing::Known { draining: true } => shared.note(WorkerState::Draining),

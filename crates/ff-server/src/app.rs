@@ -15,7 +15,7 @@ use utoipa::openapi::Required;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::{IntoParams, PartialSchema};
 
-use crate::access::Guard;
+use crate::access::{Caller, Guard};
 use crate::metrics::Metrics;
 use crate::problem::{Answer, ItemProblem, Problem};
 use crate::tails::Tails;
@@ -50,9 +50,14 @@ impl Deref for Rooms {
 
 impl App {
     /// A refusal of one item of a batch, counted as if it were the answer to a request of its own.
-    pub fn refused_item(&self, problem: &Problem) -> ItemProblem {
+    pub fn refused_item(&self, problem: &ff_api::Problem) -> ItemProblem {
         self.metrics.process.refused(problem.code());
-        problem.of_item()
+        problem.facts().clone()
+    }
+
+    /// Fails once the caller's token is no longer good.
+    pub async fn still_may(&self, caller: &Caller) -> Result<(), ff_api::Problem> {
+        self.check_standing(caller).await.map_err(ff_api::Problem::from)
     }
 
     /// Follows what the store says to the fleet: challenges and losses of instance ids, revoked tokens.

@@ -8,6 +8,7 @@ use ff_api::executions::GetResult;
 use ff_api::flows::{AddMembers, CancelFlow, SubmitFlow};
 use ff_api::graph::GetFlow;
 use ff_api::streams::ReadStream;
+use ff_api::workers::AttendWorker;
 use ff_api::{Ask, Operation};
 use ff_engine::{Handle, Service};
 use serde::Serialize;
@@ -43,6 +44,12 @@ where
     O::with_headers(&mut ask, &headers)?;
     let _open = O::waits(&ask).then(|| app.metrics.process.long_poll());
     written::<O>(&app.service.handle(&caller, ask).await?)
+}
+
+impl Carried for AttendWorker {
+    fn waits(ask: &Ask<Self>) -> bool {
+        ask.body.wait_ms.is_some_and(|wait_ms| wait_ms > 0)
+    }
 }
 
 impl Carried for GetResult {

@@ -18,7 +18,6 @@ mod line;
 mod metrics;
 mod openapi;
 mod outside;
-mod payload;
 mod problem;
 mod query;
 mod routes;

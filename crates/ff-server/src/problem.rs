@@ -159,6 +159,12 @@ impl From<ff_api::Problem> for Problem {
     }
 }
 
+impl From<Problem> for ff_api::Problem {
+    fn from(problem: Problem) -> Self {
+        problem.0
+    }
+}
+
 impl From<ff_api::Invalid> for Problem {
     fn from(invalid: ff_api::Invalid) -> Self {
         Self(invalid.into())

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use ff_engine::dispatch::{Dispatcher, DispatcherOptions, StoreAdmission};
 use ff_engine::fleet::{Fleet, FleetTimes};
-use ff_engine::news::Listener;
 use ff_engine::{Engine, EngineOptions, Service, Waitpoints};
 use ff_keys::{BearerToken, Keys, Places, Source};
 use ff_script::Host;
@@ -193,7 +192,7 @@ impl Server {
             metrics: Metrics::new(Arc::clone(&process)),
             times: options.times,
         }));
-        let news = Listener::new(app.operations.client().host().as_ref());
+        let news = app.operations.news();
         let keeping = tokio::spawn({
             let (stop, app) = (stop.clone(), app.clone());
             async move {

@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::journal::{Entry, Journal};
+use ff_testkit::Tasks;
 
 /// The lease that every worker requests.
 pub const LEASE_MS: i64 = 1_000;
@@ -204,13 +205,13 @@ impl Load {
         match roll {
             0..75 => self.complete(id, fence).await,
             75..85 => {
-                if let Err(error) = self.operations.renew(id, fence).await {
+                if let Err(error) = self.operations.client().renew(id, fence).await {
                     return self.refused(id, &fence, "renew", &error);
                 }
                 self.complete(id, fence).await;
             }
             85..93 => {
-                if let Err(error) = self.operations.fail(id, fence, "bad luck", "transient").await {
+                if let Err(error) = self.operations.client().fail(id, fence, "bad luck", "transient").await {
                     self.refused(id, &fence, "fail", &error);
                 }
             }
@@ -228,7 +229,7 @@ impl Load {
     async fn complete(&self, id: ExecutionId, fence: Fence) {
         let epoch = fence.lease_epoch;
         for _ in 0..5 {
-            match self.operations.complete(id, fence, Some(result_of(id, epoch))).await {
+            match self.operations.client().complete(id, fence, Some(result_of(id, epoch))).await {
                 Ok(_) => {
                     self.open.fetch_sub(1, Ordering::Relaxed);
                     return self.journal.write(&Entry::Completed { id, epoch });

@@ -13,6 +13,7 @@ use ff_crash::load::{LEASE_MS, Load, result_of};
 use ff_crash::open;
 use ff_engine::{Claimant, ExecutionFilter, Fsck, NewExecution, fence_of};
 use ff_script::Error;
+use ff_testkit::Tasks;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -77,7 +78,7 @@ async fn worker(url: &str, journal: &Path, instance: String, go: &Path) -> Resul
     while !go.exists() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    match operations.complete(id, fence_of(&task), Some(result_of(id, epoch))).await {
+    match operations.client().complete(id, fence_of(&task), Some(result_of(id, epoch))).await {
         Ok(_) => journal.write(&Entry::Completed { id, epoch }),
         Err(Error::Engine(error)) => journal.write(&Entry::Refused { id, epoch, code: error.code().to_owned() }),
         Err(error) => journal.write(&Entry::Broken(error.to_string())),

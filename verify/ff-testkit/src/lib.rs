@@ -12,6 +12,7 @@ mod in_lists;
 mod install;
 mod server;
 mod small_disk;
+mod tasks;
 pub mod tier;
 
 pub use binary::{Flavour, ServerBinary};
@@ -20,3 +21,4 @@ pub use in_lists::in_lists;
 pub use install::{Need, QUICK, WIDE, install, store};
 pub use server::{Aof, Options, TestServer};
 pub use small_disk::SmallDisk;
+pub use tasks::Tasks;

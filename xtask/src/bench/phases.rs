@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use super::load::{Timed, drive};
 use super::store::Store;
+use ff_testkit::Tasks;
 
 pub const NAMESPACE: &str = "bench";
 pub const LANE: &str = "work";
@@ -110,7 +111,7 @@ async fn cycle(operations: Operations, partition: u16, instance: String) -> Resu
     submit_one(&operations, new_execution(partition)).await?;
     // Another slot's submission may be claimed here, and this one there; in total there is one for each.
     let task = claim_one(&operations, partition, &claimant(instance)).await?;
-    operations.complete(task.execution_id, fence_of(&task), None).await?;
+    operations.client().complete(task.execution_id, fence_of(&task), None).await?;
     Ok(())
 }
 
@@ -161,7 +162,7 @@ pub async fn one_by_one(store: &Store, in_flight: usize, count: usize) -> Result
     let (renew, tasks) = drive(in_flight, tasks, move |_, task: Task| {
         let operations = operations.clone();
         async move {
-            operations.renew(task.execution_id, fence_of(&task)).await?;
+            operations.client().renew(task.execution_id, fence_of(&task)).await?;
             Ok(task)
         }
     })
@@ -170,7 +171,7 @@ pub async fn one_by_one(store: &Store, in_flight: usize, count: usize) -> Result
     let operations = store.operations.clone();
     let (complete, _) = drive(in_flight, tasks, move |_, task: Task| {
         let operations = operations.clone();
-        async move { Ok(operations.complete(task.execution_id, fence_of(&task), None).await?) }
+        async move { Ok(operations.client().complete(task.execution_id, fence_of(&task), None).await?) }
     })
     .await?;
     Ok(vec![(Phase::Submit, submit), (Phase::Claim, claim), (Phase::Renew, renew), (Phase::Complete, complete)])

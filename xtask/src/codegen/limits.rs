@@ -1,8 +1,8 @@
-//! The bounds of the library as constants, from `lua/lib/limits.lua`.
+//! The bounds of the library as constants, from `lua/lib/limits.lua` and `lua/lib/types.lua`.
 
 use std::fmt::Write as _;
 
-use super::contract::Library;
+use super::contract::{Library, Shape};
 
 /// Writes `crates/ff-core/src/limits.rs`. Numbers of bytes are `usize`, all others `i64`.
 pub fn write(library: &Library) -> String {
@@ -14,6 +14,27 @@ pub fn write(library: &Library) -> String {
         let ty = if name.contains("bytes_max") { "usize" } else { "i64" };
         writeln!(out, "pub const {}: {ty} = {};", name.to_uppercase(), grouped(*value))
             .expect("writing to memory cannot fail");
+    }
+    out
+}
+
+/// Writes `crates/ff-core/src/bounds.rs`: how long a text and how large a number of each type may be.
+pub fn write_bounds(library: &Library) -> String {
+    let mut out = String::from(
+        "//! The bounds of the texts and numbers that contracts name; written by `cargo xtask codegen` from\n\
+         //! lua/lib/types.lua, do not edit. A text is measured in bytes.\n\n\
+         #![allow(missing_docs, reason = \"lua/lib/types.lua explains those that need it\")]\n\n\
+         use std::ops::RangeInclusive;\n\n",
+    );
+    for ty in &library.types {
+        let (kind, min, max) = match &ty.shape {
+            Shape::Int { min: Some(min), max: Some(max), .. } => ("i64", min, max),
+            Shape::Text { min: Some(min), max: Some(max), .. } => ("usize", min, max),
+            _ => continue,
+        };
+        let sign = if *min < 0 { "-" } else { "" };
+        let (name, min, max) = (ty.name.to_uppercase(), grouped(min.abs()), grouped(*max));
+        writeln!(out, "pub const {name}: RangeInclusive<{kind}> = {sign}{min}..={max};").expect("memory");
     }
     out
 }

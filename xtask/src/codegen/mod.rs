@@ -104,6 +104,7 @@ fn generate(root: &Path) -> Result<Generated> {
         Output { path: "crates/ff-script/src/generated_rules.rs", text: rules::write(&library) },
         Output { path: "crates/ff-core/src/error_code.rs", text: error_codes::write(&library) },
         Output { path: "crates/ff-core/src/limits.rs", text: limits::write(&library) },
+        Output { path: "crates/ff-core/src/bounds.rs", text: limits::write_bounds(&library) },
         Output { path: "docs/reference/functions.md", text: reference::write(&library) },
     ];
     Ok(Generated { outputs, complaints })

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use ff_engine::{Engine, EngineOptions, Fsck};
+use ff_engine::{Engine, EngineOptions};
 
 use crate::store::{StoreAddress, open};
 
@@ -24,7 +24,7 @@ impl FsckCommand {
         self.store.must_be_there()?;
         let (host, options) = open(&self.store, None).await?;
         let engine = Engine::start(host, EngineOptions { background: false, ..options }).await?;
-        let report = Fsck::run(engine.operations().client(), self.repair).await?;
+        let report = engine.operations().fsck(self.repair).await?;
         for finding in &report.findings {
             let done = if finding.repaired { "repaired" } else { "broken" };
             println!("{done}  invariant {}  {}  {}", finding.invariant, finding.key.0.escape_ascii(), finding.problem);

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use ff_core::PartitionConfig;
-use ff_script::generated::{FixPartitions, PartitionDefaults};
-use ff_script::{Client, Content, Contents, Route, ScanCursor};
+use ff_engine::offline;
+use ff_script::generated::PartitionDefaults;
+use ff_script::{Content, Contents, ScanCursor};
 
 use crate::progress::Progress;
 use crate::store::{StoreAddress, import_begun, open_contents, partitions_key};
@@ -149,9 +149,7 @@ async fn fill(
     keys: u64,
     counts: PartitionDefaults,
 ) -> anyhow::Result<()> {
-    let client = Client::new(Arc::clone(host) as _, PartitionConfig::standalone());
-    let importing = |on| FixPartitions { importing: Some(on), ..FixPartitions::new(counts.clone()) };
-    client.call(Route::Config, &importing(true)).await?;
+    offline::mark_importing(Arc::clone(host) as _, counts.clone(), true).await?;
     let mut progress = Progress::new("importing keys", Some(keys));
     let (mut batch, mut pieces) = (Vec::new(), 0);
     while let Some((key, content)) = reader.next()? {
@@ -172,6 +170,6 @@ async fn fill(
         }
     }
     host.write_keys(batch).await?;
-    client.call(Route::Config, &importing(false)).await?;
+    offline::mark_importing(Arc::clone(host) as _, counts, false).await?;
     Ok(())
 }

@@ -3,6 +3,7 @@
 mod budgets;
 mod bulk;
 mod children;
+mod claims;
 mod events;
 mod executions;
 mod explain;
@@ -12,10 +13,13 @@ mod keys;
 mod lanes;
 mod new_flows;
 mod quotas;
+mod registration;
+mod results;
 mod schedules;
 mod server;
 mod steps;
 mod streams;
+mod submissions;
 mod suspensions;
 mod tasks;
 mod tokens;
@@ -28,14 +32,14 @@ pub(crate) use new_flows::new_flow;
 use std::fmt::Display;
 use std::time::Duration;
 
+use ff_api::operation::WAIT_MS_MAX;
 use ff_api::{Encoding, Invalid, Payload, Problem};
 use ff_core::limits::LIST_LIMIT_MAX;
 use ff_script::{Bytes, Error};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-/// The longest time that an operation waits for something.
-const WAIT_MS_MAX: i64 = 30_000;
+pub use submissions::new_execution;
 
 /// Fails when a text is longer than its limit.
 pub(crate) fn bounded(field: &str, text: Option<&str>, bytes_max: usize) -> Result<(), Problem> {
@@ -80,7 +84,7 @@ fn request_id_of(text: Option<&str>) -> Option<Uuid> {
 /// How long to wait; by default not at all.
 fn wait_of(field: &str, ms: Option<i64>) -> Result<Duration, Invalid> {
     let ms = ms.unwrap_or(0);
-    let known = u64::try_from(ms).ok().filter(|_| ms <= WAIT_MS_MAX);
+    let known = u64::try_from(ms).ok().filter(|ms| *ms <= WAIT_MS_MAX);
     known
         .map(Duration::from_millis)
         .ok_or_else(|| Invalid::new(field, format!("must be in 0..={WAIT_MS_MAX}, got {ms}")))

@@ -7,9 +7,10 @@ use ff_core::types::ExecutionId;
 use ff_script::Call;
 use ff_script::generated::{
     CancelAttempt, CancelAttemptReply, CompleteExecution, CompleteExecutionReply, DelayExecution, DelayExecutionReply,
-    FailExecution, Fence, UpdateProgress, UpdateProgressReply, YieldExecution, YieldExecutionReply,
+    Fence, UpdateProgress, UpdateProgressReply, YieldExecution, YieldExecutionReply,
 };
 
+use super::results::failure;
 use super::{about, bounded, stored};
 use crate::principal::Principal;
 use crate::service::{Handle, Service};
@@ -40,16 +41,8 @@ impl Handle<CompleteTask> for Service {
 impl Handle<FailTask> for Service {
     async fn handle(&self, by: &Principal, ask: Ask<FailTask>) -> Result<TaskDone, Problem> {
         let Ask { at: id, body, .. } = ask;
-        bounded("reason", Some(&body.reason), REASON_BYTES_MAX)?;
-        let call = FailExecution {
-            category: body.category,
-            draw: rand::random_range(0..=1000),
-            execution_id: id,
-            fence: body.fence,
-            reason: body.reason,
-            retry_after_ms: body.retry_after_ms,
-            retryable: body.retryable,
-        };
+        let why = (body.reason, body.category);
+        let call = failure(id, body.fence, why, body.retryable, body.retry_after_ms)?;
         Ok(TaskDone::failed(id, self.end(by, id, body.fence, &call).await?))
     }
 }

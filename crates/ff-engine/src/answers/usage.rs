@@ -5,6 +5,7 @@ use ff_api::usage::{
     ReportUsageResult, ReserveBudget, ReserveForTask, Reserved, SettleBudget, SettleForTask, SpendBudget, within,
 };
 use ff_api::{Ask, Nothing, Problem};
+use ff_core::bounds::DEDUP_KEY;
 use uuid::Uuid;
 
 use super::about;
@@ -14,8 +15,6 @@ use crate::service::{Handle, Service};
 
 /// How long a reservation without a lease holds by default.
 const TTL_MS: i64 = 60_000;
-/// The longest key of a reservation.
-const KEY_BYTES_MAX: usize = 256;
 
 /// True when a hard limit was passed and the lease is over with it.
 fn breached(counted: &ReportUsageResult) -> bool {
@@ -25,7 +24,7 @@ fn breached(counted: &ReportUsageResult) -> bool {
 impl Handle<ReserveBudget> for Service {
     async fn handle(&self, by: &Principal, ask: Ask<ReserveBudget>) -> Result<Reserved, Problem> {
         let Ask { at: id, body, .. } = ask;
-        if body.dedup_key.as_deref().is_some_and(|key| !(1..=KEY_BYTES_MAX).contains(&key.len())) {
+        if body.dedup_key.as_deref().is_some_and(|key| !DEDUP_KEY.contains(&key.len())) {
             return Err(Problem::invalid("dedup_key", "must be 1 to 256 bytes long"));
         }
         let reservation = body.dedup_key.as_deref().map_or_else(Uuid::now_v7, |key| reservation_id(id, key));

@@ -32,13 +32,19 @@ impl Fleet {
     /// Tasks for a worker. Its caller may go away at any time: what it has not been given goes to someone else.
     ///
     /// `still_may` is asked when tasks have come: a caller it refuses gets none of them.
-    pub async fn claim<E: From<Problem>>(
+    pub async fn claim(
         &self,
         worker: &Arc<Worker>,
         wish: ClaimWish,
         stop: &CancellationToken,
-        still_may: impl Future<Output = Result<(), E>>,
-    ) -> Result<Vec<Task>, E> {
+        still_may: impl Future<Output = Answer<()>>,
+    ) -> Answer<Vec<Task>> {
+        if self.here {
+            return tokio::select! {
+                claimed = self.dispatcher.claim(&wish.profile, wish.max, wish.wait, wish.request_id) => Ok(claimed?),
+                () = stop.cancelled() => Ok(Vec::new()),
+            };
+        }
         let mut poll = match self.begin(worker, wish.request_id).await? {
             Ok(poll) => poll,
             Err(before) => return Ok(before),
@@ -48,29 +54,35 @@ impl Fleet {
     }
 
     /// Runs operations that end leases of a worker and claims for it, in the same call of the store. They are answered whatever becomes of
-    /// the claim, which never waits.
-    pub async fn claim_after<E: From<Problem>>(
+    /// the claim, which never waits. When no work is known of, it looks where the last one ended, in `lane`.
+    pub async fn claim_after(
         &self,
         worker: &Arc<Worker>,
         wish: ClaimWish,
         ends: Ends,
-        still_may: impl Future<Output = Result<(), E>>,
-    ) -> (Answers, Result<Vec<Task>, E>) {
+        lane: Option<&str>,
+        still_may: impl Future<Output = Answer<()>>,
+    ) -> (Answers, Answer<Vec<Task>>) {
         let Ends { list, count, last } = ends;
+        if self.here {
+            let (ended, claimed) =
+                self.dispatcher.claim_after(list, last, lane, &wish.profile, wish.max, wish.request_id).await;
+            return (ended, claimed.map_err(Problem::from));
+        }
         let poll = match self.begin(worker, wish.request_id).await {
             Ok(Ok(poll)) => poll,
             Ok(Err(before)) => return (self.operations.client().run(list).await, Ok(before)),
-            Err(problem) => return (self.operations.client().run(list).await, Err(problem.into())),
+            Err(problem) => return (self.operations.client().run(list).await, Err(problem)),
         };
         let Some(reserved) = worker.reserve(wish.max, count) else {
             poll.answer(Vec::new());
             return (self.operations.client().run(list).await, Ok(Vec::new()));
         };
         let (ended, claimed) =
-            self.dispatcher.claim_after(list, last, None, &wish.profile, reserved.count, poll.kept_as).await;
+            self.dispatcher.claim_after(list, last, lane, &wish.profile, reserved.count, poll.kept_as).await;
         let tasks = match claimed {
             Ok(tasks) => self.hand_out(worker, poll, tasks, still_may).await,
-            Err(error) => Err(Problem::from(error).into()),
+            Err(error) => Err(error.into()),
         };
         (ended, tasks)
     }
@@ -103,13 +115,13 @@ impl Fleet {
     }
 
     /// Hands tasks to the worker, if its caller still may have them.
-    async fn hand_out<E>(
+    async fn hand_out(
         &self,
         worker: &Arc<Worker>,
         poll: Poll,
         tasks: Vec<Task>,
-        still_may: impl Future<Output = Result<(), E>>,
-    ) -> Result<Vec<Task>, E> {
+        still_may: impl Future<Output = Answer<()>>,
+    ) -> Answer<Vec<Task>> {
         let tasks = if tasks.is_empty() {
             tasks
         } else {

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use ff_api::Problem;
 use ff_core::error::EngineError;
+use ff_core::error_code::ErrorCode;
 use ff_core::types::{ExecutionId, LeaseId, TimestampMs};
 use ff_script::generated::{
     Fence, FindLeases, FindLeasesReply, RegisterWorker, RegisterWorkerReply, RenewLeaseReply, Task,
@@ -28,7 +29,7 @@ use crate::dispatch::Dispatcher;
 use crate::operations::{LeaseRequest, Operations};
 
 pub use claiming::ClaimWish;
-pub use finishing::{End, Ends};
+pub use finishing::Ends;
 pub use presence::Standing;
 pub use worker::Worker;
 
@@ -56,6 +57,8 @@ pub struct Fleet {
     holders: Mutex<HashMap<LeaseId, Arc<Worker>>>,
     started: Instant,
     times: FleetTimes,
+    /// The workers run in this process. They answer for themselves, count their own slots, and nobody answers for them here.
+    here: bool,
 }
 
 /// How long a fleet waits for its workers.
@@ -71,6 +74,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Whether a worker drains, by where its registration stands.
+fn draining(instance: &str, standing: Standing) -> Answer<bool> {
+    match standing {
+        Standing::Known { draining } => Ok(draining),
+        Standing::Unknown => Err(Problem::of_code(ErrorCode::WorkerNotRegistered).about(instance)),
+        Standing::Replaced => Err(worker::in_use(instance)),
+    }
+}
+
 impl Fleet {
     /// A fleet without workers.
     #[must_use]
@@ -82,13 +94,15 @@ impl Fleet {
             holders: Mutex::default(),
             started: Instant::now(),
             times,
+            here: false,
         }
     }
 
     /// A fleet of workers that run in this process: they answer for themselves, so none of them falls silent here.
     #[must_use]
     pub fn here(operations: Operations, dispatcher: Dispatcher) -> Self {
-        Self::new(operations, dispatcher, FleetTimes { registered: Duration::MAX, beat: Duration::MAX })
+        let times = FleetTimes { registered: Duration::MAX, beat: Duration::MAX };
+        Self { here: true, ..Self::new(operations, dispatcher, times) }
     }
 
     /// Registers an instance, or replaces what it serves.
@@ -99,6 +113,9 @@ impl Fleet {
         }
         let (instance, incarnation) = (registration.instance.clone(), registration.incarnation);
         let is_gone = async {
+            if self.here {
+                return Ok(!self.operations.holder_lives(&instance).await?);
+            }
             Ok(Self::is_gone(known.as_ref(), incarnation).await || self.is_ghost(&instance, known.as_ref()).await?)
         };
         let registered = self.operations.register_or_take_over(registration.clone(), is_gone).await?;
@@ -178,7 +195,14 @@ impl Fleet {
 
     /// The registered worker, kept alive by being asked for; one this server has not met is adopted from the store.
     pub async fn worker(&self, instance: &str, incarnation: Option<Uuid>) -> Answer<Arc<Worker>> {
-        let worker = self.meet(instance).await?;
+        let worker = match self.here {
+            // Another process may have registered it since: the store knows.
+            true => match self.known(instance).filter(|worker| worker.incarnation() == incarnation) {
+                Some(worker) => worker,
+                None => self.look_up(instance).await?,
+            },
+            false => self.meet(instance).await?,
+        };
         worker.touch(incarnation)?;
         Ok(worker)
     }
@@ -188,16 +212,56 @@ impl Fleet {
         if let Some(worker) = self.known(instance).filter(|worker| worker.is_registered()) {
             return Ok(worker);
         }
-        let found = self.operations.worker(instance).await.map_err(|error| Problem::from(error).about(instance))?;
+        let found = self.look_up(instance).await?;
+        if self.here {
+            return Ok(found);
+        }
         let mut workers = lock(&self.workers);
         // One that fell silent here and is alive in the store talks to another server as well: what it holds is looked up anew.
         match workers.get(instance).filter(|worker| worker.is_registered()) {
             Some(worker) => Ok(Arc::clone(worker)),
             None => {
-                let worker = Arc::new(Worker::adopted(&found, self.times.registered));
-                workers.insert(instance.to_owned(), Arc::clone(&worker));
-                Ok(worker)
+                workers.insert(instance.to_owned(), Arc::clone(&found));
+                Ok(found)
             }
+        }
+    }
+
+    /// The worker as the store has it.
+    async fn look_up(&self, instance: &str) -> Answer<Arc<Worker>> {
+        let found = self.operations.worker(instance).await.map_err(|error| Problem::from(error).about(instance))?;
+        Ok(Arc::new(Worker::adopted(&found, self.times.registered)))
+    }
+
+    /// A worker said something. One of this process needs nobody to remember it.
+    pub async fn heard(&self, instance: &str, incarnation: Option<Uuid>) -> Answer<Option<Arc<Worker>>> {
+        if self.here {
+            return Ok(None);
+        }
+        self.worker(instance, incarnation).await.map(Some)
+    }
+
+    /// Says in the store that a worker of this process lives, and returns whether it drains. Workers of others were heard already.
+    pub async fn keep_alive(&self, instance: &str, incarnation: Option<Uuid>) -> Answer<bool> {
+        let incarnation = incarnation.ok_or_else(|| Problem::invalid("incarnation", "is missing"))?;
+        draining(instance, self.operations.keep_alive(instance, incarnation).await?)
+    }
+
+    /// Waits until the worker drains, or no longer does, unless it is as `known` says; at most until `over`.
+    pub async fn attend(
+        &self,
+        instance: &str,
+        incarnation: Option<Uuid>,
+        known: bool,
+        over: impl Future<Output = ()>,
+    ) -> Answer<bool> {
+        if !self.here {
+            return self.worker(instance, incarnation).await?.attend(incarnation, known, over).await;
+        }
+        let incarnation = incarnation.ok_or_else(|| Problem::invalid("incarnation", "is missing"))?;
+        tokio::select! {
+            standing = self.operations.attend(instance, incarnation, known) => draining(instance, standing),
+            () = over => Ok(known),
         }
     }
 
@@ -234,18 +298,27 @@ impl Fleet {
 
     /// The worker holds a lease until this time.
     pub fn holds(&self, worker: &Arc<Worker>, lease: LeaseId, expires_at: i64) {
+        if self.here {
+            return;
+        }
         worker.hold(lease, expires_at);
         lock(&self.holders).insert(lease, Arc::clone(worker));
     }
 
     /// Renews leases of a worker, in one call per partition; one answer for each, in order.
-    pub async fn renew(&self, worker: &Arc<Worker>, leases: &[(ExecutionId, Fence)]) -> Vec<Answer<RenewLeaseReply>> {
+    pub async fn renew(
+        &self,
+        worker: Option<&Arc<Worker>>,
+        leases: &[(ExecutionId, Fence)],
+    ) -> Vec<Answer<RenewLeaseReply>> {
         let replies = self.operations.renew_all(leases).await;
         let noted = leases.iter().zip(replies).map(|((_, fence), reply)| match reply.map_err(Problem::from) {
             Ok(RenewLeaseReply::Renewed { lease_expires_at, cancel_requested, yield_requested }) => {
-                self.holds(worker, fence.lease_id, lease_expires_at);
+                if let Some(worker) = worker {
+                    self.holds(worker, fence.lease_id, lease_expires_at);
+                }
                 // A drain is known here before the leases hear of it.
-                let yield_requested = yield_requested || worker.is_draining();
+                let yield_requested = yield_requested || worker.is_some_and(|worker| worker.is_draining());
                 Ok(RenewLeaseReply::Renewed { lease_expires_at, cancel_requested, yield_requested })
             }
             Err(problem) => {
@@ -269,6 +342,12 @@ impl Fleet {
         if let Some(worker) = lock(&self.holders).remove(&lease) {
             worker.release(lease);
         }
+    }
+
+    /// True when the workers run in this process.
+    #[must_use]
+    pub fn is_here(&self) -> bool {
+        self.here
     }
 
     /// Ends a registration; unknown ones have ended already.

@@ -106,6 +106,13 @@ pub(super) struct Reserved {
     pub count: u16,
 }
 
+/// Another process has this instance id.
+pub(super) fn in_use(instance: &str) -> Problem {
+    let detail = Detail::from_iter([("instance".to_owned(), instance.to_owned())]);
+    let refused = Refused { code: ErrorCode::InstanceInUse, detail };
+    Problem::from(EngineError::Conflict(ConflictKind::Refused(refused)))
+}
+
 impl Worker {
     /// A worker as it just registered.
     pub(super) fn new(registration: &RegisterWorker, registered_for: Duration) -> Self {
@@ -221,9 +228,7 @@ impl Worker {
     pub(super) fn touch(&self, incarnation: Option<Uuid>) -> Answer<()> {
         let mut facts = self.facts();
         if incarnation.is_some() && facts.incarnation.is_some() && incarnation != facts.incarnation {
-            let detail = Detail::from_iter([("instance".to_owned(), self.instance.clone())]);
-            let refused = Refused { code: ErrorCode::InstanceInUse, detail };
-            return Err(Problem::from(EngineError::Conflict(ConflictKind::Refused(refused))));
+            return Err(in_use(&self.instance));
         }
         facts.hear();
         Ok(())

@@ -29,9 +29,9 @@ const PAGE: usize = 64;
 /// How often a change is made anew when another came in between.
 const TRIES: usize = 8;
 /// How many budgets an execution may name, those of its scopes included.
-const BUDGETS_MAX: usize = 16;
-/// How many budgets a namespace, a lane or a flow may have; the library's number.
-const BUDGETS_PER_SCOPE_MAX: usize = 8;
+const BUDGETS_MAX: usize = ff_core::limits::BUDGETS_MAX as usize;
+/// How many budgets a namespace, a lane or a flow may have.
+const BUDGETS_PER_SCOPE_MAX: usize = ff_core::limits::BUDGETS_PER_SCOPE_MAX as usize;
 /// How old may be what is known about scopes and about which budgets exist.
 const SCOPE_AGE: Duration = Duration::from_secs(1);
 /// What is remembered is forgotten beyond this many.

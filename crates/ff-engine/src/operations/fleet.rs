@@ -4,9 +4,9 @@ use ff_core::error_code::ErrorCode;
 use ff_core::types::{AttemptId, ExecutionId};
 use ff_script::generated::{
     ConsumeGrant, ConsumeGrantReply, DeregisterWorker, DeregisterWorkerReply, DrainWorker, DrainWorkerReply, GetWorker,
-    GetWorkerReply, Grant, HeartbeatResult, HeartbeatWorkers, HeartbeatWorkersReply, Library, LibraryReply,
-    ListWorkers, ListWorkersReply, MarkWorkerDead, NextDue, NextDueReply, OfferGrant, RecordAction, RecordedAction,
-    RegisterWorker, RegisterWorkerReply, Task, Worker,
+    GetWorkerReply, Grant, HeartbeatResult, HeartbeatServer, HeartbeatServerReply, HeartbeatWorkers,
+    HeartbeatWorkersReply, Library, LibraryReply, ListWorkers, ListWorkersReply, MarkWorkerDead, NextDue, NextDueReply,
+    OfferGrant, RecordAction, RecordedAction, RegisterWorker, RegisterWorkerReply, Server, Task, Worker,
 };
 use ff_script::{Error, Kinds, Route};
 use uuid::Uuid;
@@ -87,6 +87,13 @@ impl Operations {
     ) -> Result<DeregisterWorkerReply, Error> {
         let call = DeregisterWorker { actor: actor.map(str::to_owned), incarnation, instance: instance.to_owned() };
         self.client.call(Route::Fleet, &call).await
+    }
+
+    /// The servers that live. A look leaves no server behind: it says that it leaves.
+    pub async fn servers(&self) -> Result<Vec<Server>, Error> {
+        let call = HeartbeatServer { server_id: Uuid::now_v7(), listening: false, leave: Some(true) };
+        let HeartbeatServerReply::Servers { items } = self.client.call(Route::Fleet, &call).await?;
+        Ok(items)
     }
 
     /// Tells whichever server a worker claims from of a grant that an operator gave the worker.

@@ -30,9 +30,11 @@ mod webhook;
 use std::sync::{Arc, OnceLock};
 
 use ff_core::error_code::ErrorCode;
-use ff_script::{Client, Error};
+use ff_script::{Client, Error, HostFacts};
 
 use crate::background::webhooks::Courier;
+use crate::fsck::Fsck;
+use crate::news::Listener;
 
 pub use blocked::{BudgetLineCursor, QuotaLineCursor};
 pub use budget::{BudgetFilter, BudgetPage, BudgetStatus};
@@ -89,10 +91,34 @@ impl Operations {
         Self { client: self.client.in_background(), ..self.clone() }
     }
 
-    /// The client beneath, for calls that have no operation of their own.
+    /// The client beneath.
+    #[cfg(not(feature = "library-calls"))]
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// The client beneath, for tests and benchmarks that make calls of the library.
+    #[cfg(feature = "library-calls")]
     #[must_use]
     pub fn client(&self) -> &Client {
         &self.client
+    }
+
+    /// What the host says about its store.
+    #[must_use]
+    pub fn facts(&self) -> HostFacts {
+        self.client.host().facts()
+    }
+
+    /// What the store announces from now on.
+    #[must_use]
+    pub fn news(&self) -> Listener {
+        Listener::new(self.client.host().as_ref())
+    }
+
+    /// Checks the invariants of the whole store; with `repair` puts right what has one right answer.
+    pub async fn fsck(&self, repair: bool) -> Result<Fsck, Error> {
+        Fsck::run(&self.client, repair).await
     }
 }
 

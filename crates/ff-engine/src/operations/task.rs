@@ -2,11 +2,10 @@
 
 use ff_core::types::{AttemptId, ExecutionId, LeaseId};
 use ff_script::generated::{
-    CancelAttempt, CancelAttemptReply, ClaimExecutions, ClaimExecutionsReply, CompleteExecution,
-    CompleteExecutionReply, DelayExecution, DelayExecutionReply, FailExecution, FailExecutionReply, Fence, RenewLease,
-    RenewLeaseReply, Task, UpdateProgress, YieldExecution, YieldExecutionReply,
+    ClaimExecutions, ClaimExecutionsReply, Fence, RenewLease, RenewLeaseReply, Task, YieldExecution,
+    YieldExecutionReply,
 };
-use ff_script::{Bytes, Error, Kinds, Route};
+use ff_script::{Error, Kinds, Route};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
@@ -127,11 +126,6 @@ impl Operations {
         Ok(self.client.call(route, &who.claim(route, max, request_id)).await?.into())
     }
 
-    /// Moves the end of a lease.
-    pub async fn renew(&self, id: ExecutionId, fence: Fence) -> Result<RenewLeaseReply, Error> {
-        self.client.call(self.client.route_of(&id), &RenewLease { execution_id: id, fence, lease_ttl_ms: None }).await
-    }
-
     /// Moves the ends of many leases, in one call per partition; one answer for each, in order.
     pub async fn renew_all(&self, leases: &[(ExecutionId, Fence)]) -> Vec<Result<RenewLeaseReply, Error>> {
         let call = |(id, fence): &(ExecutionId, Fence)| (self.client.route_of(id), RenewLease::new(*id, *fence));
@@ -139,62 +133,8 @@ impl Operations {
         self.client.call_all(&calls).await
     }
 
-    /// Ends the attempt with a result.
-    pub async fn complete(
-        &self,
-        id: ExecutionId,
-        fence: Fence,
-        result: Option<Vec<u8>>,
-    ) -> Result<CompleteExecutionReply, Error> {
-        let call = CompleteExecution { execution_id: id, fence, result: result.map(Bytes), result_encoding: None };
-        self.client.call(self.client.route_of(&id), &call).await
-    }
-
-    /// Ends the attempt with a failure; the policy decides what follows.
-    pub async fn fail(
-        &self,
-        id: ExecutionId,
-        fence: Fence,
-        reason: &str,
-        category: &str,
-    ) -> Result<FailExecutionReply, Error> {
-        let call = FailExecution {
-            category: category.to_owned(),
-            draw: rand::random_range(0..=1000),
-            execution_id: id,
-            fence,
-            reason: reason.to_owned(),
-            retry_after_ms: None,
-            retryable: None,
-        };
-        self.client.call(self.client.route_of(&id), &call).await
-    }
-
-    /// The worker cancels its own execution.
-    pub async fn cancel_attempt(
-        &self,
-        id: ExecutionId,
-        fence: Fence,
-        reason: &str,
-    ) -> Result<CancelAttemptReply, Error> {
-        let call = CancelAttempt { execution_id: id, fence, reason: Some(reason.to_owned()) };
-        self.client.call(self.client.route_of(&id), &call).await
-    }
-
-    /// Hands the execution back until a time.
-    pub async fn delay(&self, id: ExecutionId, fence: Fence, until_ms: i64) -> Result<DelayExecutionReply, Error> {
-        let call = DelayExecution { delay_ms: None, delay_until: Some(until_ms), execution_id: id, fence };
-        self.client.call(self.client.route_of(&id), &call).await
-    }
-
     /// Hands the execution back at once, counted nowhere.
     pub async fn yield_back(&self, id: ExecutionId, fence: Fence) -> Result<YieldExecutionReply, Error> {
         self.client.call(self.client.route_of(&id), &YieldExecution { execution_id: id, fence }).await
-    }
-
-    /// Notes how far the attempt is.
-    pub async fn progress(&self, id: ExecutionId, fence: Fence, pct: u8, message: Option<&str>) -> Result<(), Error> {
-        let call = UpdateProgress { execution_id: id, fence, message: message.map(str::to_owned), pct: i64::from(pct) };
-        self.client.call(self.client.route_of(&id), &call).await.map(|_| ())
     }
 }

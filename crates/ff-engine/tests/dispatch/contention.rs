@@ -23,6 +23,7 @@ use uuid::Uuid;
 
 use crate::kit::{Kit, LANE, claim, dispatcher_of, eventually, ms, worker};
 use crate::on_both_hosts;
+use ff_testkit::Tasks;
 
 /// A thousand in the wide tier.
 fn many() -> usize {
@@ -144,7 +145,7 @@ impl Crew {
         };
         if going
             && !self.deaths.dies(task.execution_id)
-            && in_time(operations.complete(task.execution_id, fence_of(task), None).await).is_some()
+            && in_time(operations.client().complete(task.execution_id, fence_of(task), None).await).is_some()
         {
             self.ended.fetch_add(1, Ordering::SeqCst);
         }
@@ -318,7 +319,7 @@ on_both_hosts! {
                     if deaths.dies(task.execution_id) {
                         return;
                     }
-                    if in_time(operations.complete(task.execution_id, fence_of(&task), None).await).is_some() {
+                    if in_time(operations.client().complete(task.execution_id, fence_of(&task), None).await).is_some() {
                         ended.fetch_add(1, Ordering::SeqCst);
                     }
                 }

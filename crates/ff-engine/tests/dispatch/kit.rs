@@ -22,6 +22,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use uuid::Uuid;
 
 use crate::counted::Counted;
+use ff_testkit::Tasks;
 
 /// A test that takes longer hangs.
 fn limit() -> Duration {
@@ -148,7 +149,7 @@ impl Kit {
     }
 
     pub async fn complete(&self, task: &Task) {
-        self.operations().complete(task.execution_id, ff_engine::fence_of(task), None).await.unwrap();
+        self.operations().client().complete(task.execution_id, ff_engine::fence_of(task), None).await.unwrap();
     }
 
     /// How many executions of the lane ran at once, at most, as the store's own record says. Ends come before starts of the

@@ -19,6 +19,7 @@ use uuid::Uuid;
 use crate::flaky::Flaky;
 use crate::kit::*;
 use crate::on_both_hosts;
+use ff_testkit::Tasks;
 
 fn set() -> String {
     set_of_lane("default", LANE)
@@ -38,8 +39,8 @@ async fn work_off(
     tokio::time::sleep(ms(n as u64 % 7)).await;
     match n % 11 {
         3 => operations.yield_back(id, fence).await.map(|_| false),
-        7 => operations.delay(id, fence, 0).await.map(|_| false),
-        _ => operations.complete(id, fence, None).await.map(|_| true),
+        7 => operations.client().delay(id, fence, 0).await.map(|_| false),
+        _ => operations.client().complete(id, fence, None).await.map(|_| true),
     }
 }
 

@@ -17,6 +17,7 @@ use uuid::Uuid;
 
 use crate::kit::{Kit, LANE, claim, eventually, ms, worker};
 use crate::on_both_hosts;
+use ff_testkit::Tasks;
 
 fn tokens(n: i64) -> BTreeMap<String, i64> {
     [("tokens".to_owned(), n)].into()
@@ -91,7 +92,7 @@ on_both_hosts! {
         assert!(late.contains(&code), "{code:?}");
         let code = refused(operations.settle_reservation(budget, reservation, tokens(30)).await);
         assert_eq!(code, ErrorCode::ReservationNotFound);
-        let code = refused(operations.complete(id, fence, None).await);
+        let code = refused(operations.client().complete(id, fence, None).await);
         assert!(late.contains(&code), "{code:?}");
 
         assert_eq!(stands(&kit, budget).await, (5, 20, 1));

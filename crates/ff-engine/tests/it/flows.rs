@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::kit::*;
 use crate::on_both_hosts;
 use crate::wiretap::Wiretap;
+use ff_testkit::Tasks;
 
 fn flow() -> NewFlow {
     NewFlow::new("default", "pipeline")
@@ -56,7 +57,8 @@ fn run_all(operations: &Operations, stop: &CancellationToken) -> tokio::task::Jo
             }
             for task in tasks {
                 // A member of a flow that was cancelled meanwhile is refused.
-                done += usize::from(operations.complete(task.execution_id, fence_of(&task), None).await.is_ok());
+                done +=
+                    usize::from(operations.client().complete(task.execution_id, fence_of(&task), None).await.is_ok());
             }
         }
         done
@@ -182,7 +184,7 @@ on_both_hosts! {
         let (ended, over) = engine.waiting().flow(id, ms(20_000)).await.unwrap();
         assert!(over);
         assert_eq!(ended.counts.into_iter().collect::<Vec<_>>(), [(MemberState::Cancelled, 500)]);
-        let told = operations.complete(running.execution_id, fence_of(&running), None).await;
+        let told = operations.client().complete(running.execution_id, fence_of(&running), None).await;
         assert!(said(told).contains("outcome cancelled"));
         assert!(claim(operations, &worker("w2", 30_000), 10).await.is_empty());
     }

@@ -5,6 +5,7 @@ use ff_script::generated::Backoff;
 use ff_script::generated::{BackoffType, RegisterWorker, Retry};
 
 use crate::kit::*;
+use ff_testkit::Tasks;
 
 /// A store with work in every state.
 async fn lived_in(operations: &ff_engine::Operations) {
@@ -36,7 +37,7 @@ async fn lived_in(operations: &ff_engine::Operations) {
         match n % 4 {
             0 => complete(operations, task, &[1; 6_000]).await,
             1 => {
-                operations.fail(task.execution_id, fence_of(task), "no", "transient").await.unwrap();
+                operations.client().fail(task.execution_id, fence_of(task), "no", "transient").await.unwrap();
             }
             2 => {
                 operations.yield_back(task.execution_id, fence_of(task)).await.unwrap();

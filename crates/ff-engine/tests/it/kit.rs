@@ -15,6 +15,7 @@ use ff_script::generated::{
     AdmissionReason, BlockExecution, Execution, Grant, IssueGrants, IssueGrantsReply, SubmitExecutionReply, Task,
 };
 use ff_script::{Error, Host, Library, Route};
+use ff_testkit::Tasks;
 use ff_testkit::{Aof, TestServer};
 use tempfile::TempDir;
 use tracing_subscriber::Layer;
@@ -286,7 +287,7 @@ pub async fn claim_one(operations: &Operations, who: &Claimant, id: ExecutionId)
 /// Ends a task well.
 pub async fn complete(operations: &Operations, task: &Task, result: &[u8]) {
     let fence = ff_engine::fence_of(task);
-    operations.complete(task.execution_id, fence, Some(result.to_vec())).await.expect("it completes");
+    operations.client().complete(task.execution_id, fence, Some(result.to_vec())).await.expect("it completes");
 }
 
 /// Reserves everything of the default lane in a partition that can be.

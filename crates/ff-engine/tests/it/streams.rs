@@ -15,6 +15,7 @@ use uuid::Uuid;
 use crate::kit::*;
 use crate::on_both_hosts;
 use crate::wiretap::Wiretap;
+use ff_testkit::Tasks;
 
 const LONG: Duration = Duration::from_secs(120);
 
@@ -275,10 +276,10 @@ on_both_hosts! {
             .await
         };
         write(&task, 0..10).await;
-        operations.fail(id, fence_of(&task), "no", "transient").await.unwrap();
+        operations.client().fail(id, fence_of(&task), "no", "transient").await.unwrap();
         // An attempt that says nothing.
         let task = claim_again().await;
-        operations.fail(id, fence_of(&task), "no", "transient").await.unwrap();
+        operations.client().fail(id, fence_of(&task), "no", "transient").await.unwrap();
         let task = claim_again().await;
         write(&task, 10..15).await;
         let opened = waitpoints

@@ -6,6 +6,7 @@ use ff_script::generated::{Backoff, BackoffType, Outcome, Retry};
 
 use crate::kit::*;
 use crate::on_both_hosts;
+use ff_testkit::Tasks;
 
 on_both_hosts! {
     async fn a_dead_workers_execution_is_offered_again_within_its_lease_and_two_seconds(kit) {
@@ -21,7 +22,7 @@ on_both_hosts! {
             assert!(ended <= task.lease_expires_at + 2_000, "round {round}: {} ms late", ended - task.lease_expires_at);
             let next = claim_one(operations, &worker("alive", 30_000), id).await;
             assert!(next.lease_epoch > task.lease_epoch);
-            assert_eq!(refusal(operations.complete(id, ff_engine::fence_of(&task), None).await), ErrorCode::StaleLease);
+            assert_eq!(refusal(operations.client().complete(id, ff_engine::fence_of(&task), None).await), ErrorCode::StaleLease);
             complete(operations, &next, b"done").await;
         }
         engine.stop().await;

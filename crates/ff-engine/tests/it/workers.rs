@@ -7,6 +7,7 @@ use ff_script::generated::{RegisterWorker, RenewLeaseReply, Task, WorkerState};
 
 use crate::kit::*;
 use crate::on_both_hosts;
+use ff_testkit::Tasks;
 
 fn registration(instance: &str) -> RegisterWorker {
     RegisterWorker::new(
@@ -43,7 +44,7 @@ on_both_hosts! {
         for task in &mine {
             eventually("the lease is asked for", async || {
                 let RenewLeaseReply::Renewed { yield_requested, .. } =
-                    operations.renew(task.execution_id, fence_of(task)).await.expect("it is still held");
+                    operations.client().renew(task.execution_id, fence_of(task)).await.expect("it is still held");
                 yield_requested.then_some(())
             })
             .await;
@@ -51,7 +52,7 @@ on_both_hosts! {
             assert_eq!(operations.describe(task.execution_id).await.unwrap().state, PublicState::Waiting);
         }
         for task in &others {
-            let RenewLeaseReply::Renewed { yield_requested, .. } = operations.renew(task.execution_id, fence_of(task)).await.unwrap();
+            let RenewLeaseReply::Renewed { yield_requested, .. } = operations.client().renew(task.execution_id, fence_of(task)).await.unwrap();
             assert!(!yield_requested);
         }
         engine.stop().await;
@@ -65,7 +66,7 @@ on_both_hosts! {
         assert_eq!(refusal(operations.worker("w1").await), ErrorCode::WorkerNotRegistered);
         for task in &mine {
             becomes(operations, task.execution_id, PublicState::Waiting).await;
-            let refused = refusal(operations.complete(task.execution_id, fence_of(task), None).await);
+            let refused = refusal(operations.client().complete(task.execution_id, fence_of(task), None).await);
             assert_eq!(refused, ErrorCode::LeaseRevoked);
         }
         for task in &others {

@@ -3,41 +3,39 @@
 //! [`Direct`] calls the library through a host of this process, embedded or Valkey; [`Http`] asks `ff server`. Everything above
 //! is the same code for both.
 
+mod claims;
 mod direct;
 mod executions;
 mod flows;
 #[cfg(feature = "http")]
 mod http;
 #[cfg(feature = "http")]
-mod http_claims;
-#[cfg(feature = "http")]
-mod http_ends;
 #[cfg(feature = "http")]
 mod http_submissions;
 mod keys;
 mod reach;
 mod streams;
+mod tasks;
 mod waits;
+mod workers;
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use ff_core::contracts::{ClaimGrant, ReclaimGrant};
 use ff_core::types::{AttemptId, AttemptIndex, ExecutionId, LaneId, LeaseEpoch, LeaseId, Namespace, TimestampMs};
 use ff_core::{EngineError, PartitionConfig};
-use ff_engine::NewExecution;
 use ff_script::Kinds;
 use uuid::Uuid;
 
 use crate::SdkError;
-use crate::snapshot::{ExecutionResult, WorkerSnapshot};
+use crate::snapshot::ExecutionResult;
 use crate::steps::RecordedStep;
-use crate::task::FailOutcome;
 use crate::waits::Resume;
 
 pub use crate::flows::Place;
 pub use direct::Direct;
+pub(crate) use ff_api::payload::is_json;
 pub use ff_engine::fleet::Standing;
 #[cfg(feature = "http")]
 pub use http::Http;
@@ -46,7 +44,6 @@ pub use keys::KeyPlaces;
 pub(crate) use reach::Crossing;
 pub use reach::Reach;
 pub(crate) use streams::FrameSpan;
-pub(crate) use waits::bytes;
 pub(crate) use waits::{Suspended, Suspending};
 
 /// How a backend reaches the engine.
@@ -85,7 +82,17 @@ pub struct Identity {
 
 /// How long the leases of a worker last, as the API and the library take it.
 fn ttl(who: &Identity) -> i64 {
-    i64::try_from(who.lease_ttl_ms).unwrap_or(i64::MAX)
+    as_i64(who.lease_ttl_ms)
+}
+
+/// A number as the API takes it.
+fn as_i64(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// A duration as the API takes it.
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// A lease with its fence: what every write of a worker presents.
@@ -102,6 +109,12 @@ pub struct LeaseRef {
 }
 
 impl LeaseRef {
+    /// The lease of an execution that this fence proves.
+    pub(crate) fn new(execution_id: ExecutionId, fence: ff_api::tasks::Fence) -> Self {
+        let ff_api::tasks::Fence { attempt_id, lease_id, lease_epoch } = fence;
+        Self { execution_id, attempt_id, lease_id, lease_epoch: LeaseEpoch::new(lease_epoch.unsigned_abs()) }
+    }
+
     /// Proof of the lease.
     #[must_use]
     pub fn fence(&self) -> ff_api::tasks::Fence {
@@ -226,7 +239,6 @@ pub struct Finished {
 }
 
 /// Everything the SDK asks of an engine. Object safe; nothing has a default body.
-#[async_trait]
 pub trait Backend: Send + Sync + 'static {
     /// How it travels.
     fn transport(&self) -> Transport;
@@ -236,78 +248,6 @@ pub trait Backend: Send + Sync + 'static {
 
     /// True when a short rest may be spent in this process; false when only the engine's time counts.
     fn rests_in_place(&self) -> bool;
-
-    /// Registers a worker, or replaces what it serves. Refused with `instance_in_use` while another process lives under its id.
-    async fn register(&self, who: &Identity) -> Result<Registered, SdkError>;
-
-    /// Answers those who ask whether this worker lives, and returns when its standing may be another than `draining` says.
-    async fn attend(&self, who: &Identity, draining: bool) -> Standing;
-
-    /// Says that the worker lives.
-    async fn heartbeat(&self, who: &Identity) -> Result<Standing, SdkError>;
-
-    /// Ends the registration of this very process.
-    async fn deregister(&self, who: &Identity) -> Result<(), SdkError>;
-
-    /// Up to `max` executions of these lanes; waits up to `wait` for the first. Dropping the future loses nothing for long.
-    async fn claim(
-        &self,
-        who: &Identity,
-        lanes: &[String],
-        max: u16,
-        wait: Duration,
-        request_id: Uuid,
-    ) -> Result<Vec<Claim>, SdkError>;
-
-    /// Reserves the best admitted execution of a lane for this worker.
-    async fn grant(&self, who: &Identity, lane: &str, ttl_ms: u64) -> Result<Option<ClaimGrant>, SdkError>;
-
-    /// Hands an interrupted execution to a worker.
-    async fn grant_reclaim(
-        &self,
-        execution_id: ExecutionId,
-        instance: &str,
-        ttl_ms: u64,
-    ) -> Result<ReclaimGrant, SdkError>;
-
-    /// Turns a grant into a lease; the same request id answers the same lease.
-    async fn consume_grant(
-        &self,
-        who: &Identity,
-        execution_id: ExecutionId,
-        grant_id: Uuid,
-        request_id: Uuid,
-    ) -> Result<Claim, SdkError>;
-
-    /// Renews many leases of one worker; one answer for each, in order.
-    async fn renew(&self, who: &Identity, leases: &[LeaseRef]) -> Vec<Renewal>;
-
-    /// Ends attempts with their results and takes the worker's next tasks in the same call; never waits for work.
-    async fn finish(&self, who: &Identity, ends: &[&End], take: Option<&Take>) -> Result<Finished, SdkError>;
-
-    /// Ends the attempt with a failure.
-    async fn fail(&self, lease: LeaseRef, failing: &Failing) -> Result<FailOutcome, SdkError>;
-
-    /// The worker cancels its own execution.
-    async fn cancel_attempt(&self, lease: LeaseRef, reason: &str) -> Result<(), SdkError>;
-
-    /// Hands the execution back until a time.
-    async fn delay(&self, lease: LeaseRef, until: TimestampMs) -> Result<(), SdkError>;
-
-    /// Hands the execution back at once.
-    async fn yield_back(&self, lease: LeaseRef) -> Result<(), SdkError>;
-
-    /// Notes how far the attempt is.
-    async fn progress(&self, lease: LeaseRef, pct: u8, message: &str) -> Result<(), SdkError>;
-
-    /// Submits one execution; answers its id, and whether it was known already.
-    async fn submit(&self, new: NewExecution) -> Result<(ExecutionId, bool), SdkError>;
-
-    /// Every live worker.
-    async fn workers(&self) -> Result<Vec<WorkerSnapshot>, SdkError>;
-
-    /// Asks a worker to take nothing new and to yield what it holds.
-    async fn drain_worker(&self, instance: &str) -> Result<(), SdkError>;
 }
 
 /// Waits for the ends of executions; every [`Backend`] is one.
@@ -353,26 +293,4 @@ pub(crate) async fn valkey(
     shared.retain(|_, known| known.strong_count() > 0);
     shared.insert(key, std::sync::Arc::downgrade(&direct));
     Ok(direct)
-}
-
-/// True when bytes are one JSON value and nothing else, so that they can travel and be shown as it.
-pub(crate) fn is_json(bytes: &[u8]) -> bool {
-    let edge = |byte: Option<&u8>| byte.is_some_and(|byte| !byte.is_ascii_whitespace());
-    edge(bytes.first()) && edge(bytes.last()) && serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_one_whole_json_value_is_json() {
-        for yes in ["{}", "\"x\"", "12345678901234567890123", "null", "[1, 2]"] {
-            assert!(is_json(yes.as_bytes()), "{yes}");
-        }
-        for no in ["", " {}", "{}\n", "{} {}", "hello", "\u{0}"] {
-            assert!(!is_json(no.as_bytes()), "{no:?}");
-        }
-        assert!(!is_json(&[0xff, 0xfe]));
-    }
 }

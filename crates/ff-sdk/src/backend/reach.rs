@@ -3,8 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(feature = "http")]
+use ff_api::executions::SubmitBody;
+use ff_api::executions::SubmitExecution;
 use ff_api::{Ask, Operation};
-use ff_engine::{Handle, Principal, Service};
+use ff_core::types::ExecutionId;
+use ff_engine::{Handle, NewExecution, Principal, Service};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -13,7 +17,7 @@ use super::Http;
 use crate::SdkError;
 
 /// The longest wait of one request.
-pub(super) const WAIT_MAX: Duration = Duration::from_secs(30);
+pub(super) const WAIT_MAX: Duration = Duration::from_millis(ff_api::operation::WAIT_MS_MAX);
 
 /// A field of a call that the API does not take.
 pub(super) fn unfit(operation: &'static str) -> impl Fn(ff_api::Invalid) -> SdkError {
@@ -80,19 +84,58 @@ impl Reach {
         O: Operation<Query: Serialize, Body: Serialize, Answer: DeserializeOwned>,
         Service: Handle<O>,
     {
-        if let Some(crossing) = &self.crossing {
-            crossing.before(O::NAME)?;
-        }
-        let answer = match &self.way {
-            Way::InProcess(service) => service.handle(&Principal::sdk(), ask).await?,
-            #[cfg(feature = "http")]
-            Way::Http(http) => http.ask(&ask, wait).await?,
-        };
-        #[cfg(not(feature = "http"))]
-        let _ = wait;
-        if let Some(crossing) = &self.crossing {
-            crossing.after(O::NAME)?;
-        }
+        self.ask_as(O::NAME, ask, wait).await
+    }
+
+    /// Asks for one operation under another name, for the part of it that is asked for.
+    pub(super) async fn ask_as<O>(&self, name: &'static str, ask: Ask<O>, wait: Duration) -> Result<O::Answer, SdkError>
+    where
+        O: Operation<Query: Serialize, Body: Serialize, Answer: DeserializeOwned>,
+        Service: Handle<O>,
+    {
+        self.crossed(name, async {
+            match &self.way {
+                Way::InProcess(service) => {
+                    let _ = wait;
+                    Ok(service.handle(&Principal::sdk(), ask).await?)
+                }
+                #[cfg(feature = "http")]
+                Way::Http(http) => http.ask(&ask, wait).await,
+            }
+        })
+        .await
+    }
+
+    /// Submits one execution. Returns its id, and whether it was known already.
+    pub(crate) async fn submit(&self, new: NewExecution) -> Result<(ExecutionId, bool), SdkError> {
+        self.crossed(SubmitExecution::NAME, async {
+            match &self.way {
+                Way::InProcess(service) => {
+                    let submitted = service.submit(&Principal::sdk(), new).await?;
+                    Ok((submitted.execution_id, submitted.duplicate))
+                }
+                #[cfg(feature = "http")]
+                Way::Http(http) => {
+                    // The input is what is large, and base64 makes it larger.
+                    let size = 512 + new.fields.input.as_ref().map_or(0, |input| input.len() * 4 / 3);
+                    let (mut body, kind) = SubmitBody::of(new.fields).map_err(unfit("submit"))?;
+                    body.kind = kind;
+                    http.submit_together(body, size).await
+                }
+            }
+        })
+        .await
+    }
+
+    async fn crossed<T>(
+        &self,
+        name: &'static str,
+        asked: impl Future<Output = Result<T, SdkError>>,
+    ) -> Result<T, SdkError> {
+        let Some(crossing) = &self.crossing else { return asked.await };
+        crossing.before(name)?;
+        let answer = asked.await?;
+        crossing.after(name)?;
         Ok(answer)
     }
 }

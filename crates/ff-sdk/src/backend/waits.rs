@@ -1,9 +1,7 @@
 //! Suspensions, waitpoints and signals, whichever way the engine is reached.
 
 use ff_api::suspensions::{SuspendAnswer, SuspendBody, SuspendTask, WaitpointBody};
-use ff_api::waitpoints::{
-    CreateWaitpoint, CreateWaitpointBody, DeliverSignal, DeliveryOutcome, ListSignals, SignalBody,
-};
+use ff_api::waitpoints::{CreateWaitpoint, CreateWaitpointBody, DeliverSignal, DeliveryOutcome, SignalBody};
 use ff_api::{Ask, Encoding, Payload};
 use ff_core::condition::Condition;
 use ff_core::types::{ExecutionId, SignalId, SuspensionId, TimestampMs, WaitpointId};
@@ -55,16 +53,6 @@ pub enum Suspended {
     },
     /// The wait of this step was over before; the lease is still held.
     Done(Box<Resume>),
-}
-
-/// The bytes of a field and its encoding.
-pub(crate) fn bytes(
-    field: &str,
-    value: Option<&RawValue>,
-    encoding: Option<Encoding>,
-) -> Result<Option<Vec<u8>>, SdkError> {
-    let read = Payload::read(field, value, encoding);
-    Ok(read.map_err(|error| unexpected(&format!("a payload: {error}")))?.map(|payload| payload.bytes))
 }
 
 /// The two fields that carry these bytes.
@@ -171,12 +159,6 @@ impl Reach {
         Ok((!opened.done).then_some(opened))
     }
 
-    /// The signals that let the leased attempt go on.
-    pub(crate) async fn resume_signals(&self, lease: LeaseRef) -> Result<Vec<ResumeSignal>, SdkError> {
-        let signals = self.ask(Ask::<ListSignals>::at(lease.execution_id)).await?.signals;
-        Ok(signals.into_iter().map(ResumeSignal::from).collect())
-    }
-
     /// Delivers a signal under a waitpoint token; the same signal id is answered with the first outcome.
     pub(crate) async fn deliver_signal(
         &self,
@@ -240,31 +222,5 @@ fn is_invalid_token(error: &SdkError) -> bool {
         SdkError::Http { code: Some(code), .. } => code == "invalid_token",
         SdkError::Engine(error) => error.error_code() == Some(ff_core::ErrorCode::InvalidToken),
         _ => false,
-    }
-}
-
-#[cfg(all(test, feature = "http"))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bytes_are_shown_and_taken_as_they_are() {
-        let table: &[(&[u8], &str)] = &[
-            (b"{}", "json"),
-            (br#"{"b":12345678901234567890123,"a":1.0}"#, "json"),
-            (b"null", "json"),
-            (b"", "base64"),
-            (b" {}", "base64"),
-            (b"hello", "base64"),
-            (&[0, 159], "base64"),
-        ];
-        for (bytes, expected) in table {
-            let (value, encoding) = Payload::of(bytes.to_vec()).written();
-            assert_eq!(encoding.as_str(), *expected, "{bytes:?}");
-            // A reader takes null for nothing and goes by the encoding.
-            let value = Some(value).filter(|value| value.get() != "null");
-            assert_eq!(super::bytes("payload", value.as_deref(), Some(encoding)).unwrap().as_deref(), Some(*bytes));
-        }
-        assert_eq!(super::bytes("payload", None, None).unwrap(), None);
     }
 }

@@ -1,10 +1,9 @@
 //! What a claimed member finds of its upstreams.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use ff_core::state::Outcome;
 use ff_core::types::{ExecutionId, FlowId};
-use ff_script::generated::PassedValue;
 
 use crate::ClaimedTask;
 use crate::snapshot::Failure;
@@ -33,21 +32,6 @@ pub struct Place {
     pub passed: HashMap<String, Vec<u8>>,
     /// Who passed each name on, also without a result.
     pub upstreams: HashMap<String, Upstream>,
-}
-
-impl Place {
-    /// Takes in what upstreams passed.
-    pub(crate) fn with_passed(mut self, passed: Option<BTreeMap<String, PassedValue>>) -> Self {
-        for (name, value) in passed.into_iter().flatten() {
-            let failure = value.failure;
-            let upstream = Upstream { execution_id: value.execution_id, outcome: value.outcome, failure };
-            self.upstreams.insert(name.clone(), upstream);
-            if let Some(bytes) = value.value {
-                self.passed.insert(name, bytes.0);
-            }
-        }
-        self
-    }
 }
 
 impl ClaimedTask {

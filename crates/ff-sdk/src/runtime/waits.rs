@@ -96,7 +96,7 @@ impl Ctx {
 
     /// The signals that let the attempt go on, in order of arrival; none unless this run follows a suspension.
     pub async fn resume_signals(&self) -> Result<Vec<ResumeSignal>, SdkError> {
-        self.0.resume_signals().await
+        Ok(self.0.resume_signals())
     }
 
     /// Opens a waitpoint that takes signals for `expires_in_ms`, before the handler suspends.

@@ -243,7 +243,7 @@ impl TaskCore {
             return Ok(came);
         }
         if let Some(resume) = self.claim.resume.as_ref().filter(|resume| resume.step.as_deref() == Some(name)) {
-            let signals = self.resume_signals().await?;
+            let signals = self.resume_signals();
             return Ok(Came { cause: resume.cause, signals, actor: resume.actor.clone() });
         }
         let came = self.ask_for_step(name).await?.came;

@@ -2,23 +2,12 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
-use std::time::Duration;
 
-use async_trait::async_trait;
 use ff_core::EngineError;
-use ff_core::contracts::{ClaimGrant, ReclaimGrant};
 use ff_core::error::TransportKind;
-use ff_core::types::{ExecutionId, TimestampMs};
-use ff_engine::NewExecution;
-use uuid::Uuid;
 
 use crate::SdkError;
-use crate::backend::{
-    Backend, Claim, Crossing, End, Failing, Finished, Identity, LeaseRef, Reach, Registered, Renewal, Standing, Take,
-    Transport,
-};
-use crate::snapshot::WorkerSnapshot;
-use crate::task::FailOutcome;
+use crate::backend::{Backend, Crossing, Reach, Transport};
 use crate::worker::Shared;
 
 /// A call of a worker.
@@ -89,6 +78,11 @@ impl Call {
     /// The kind of call that an operation is, when a worker can die at it.
     fn of(operation: &str) -> Option<Self> {
         Some(match operation {
+            "worker_claim" => Self::Claim,
+            "worker_consume" => Self::ConsumeGrant,
+            "worker_heartbeat" => Self::Heartbeat,
+            "lease_renew" => Self::Renew,
+            "worker_results" => Self::Complete,
             "task_fail" => Self::Fail,
             "task_cancel" => Self::Cancel,
             "task_delay" => Self::Delay,
@@ -198,29 +192,12 @@ impl Mortal {
         }
     }
 
-    pub(super) fn alive(&self) -> Result<(), SdkError> {
-        self.fate.alive()
-    }
-
-    pub(super) async fn through<T>(
-        &self,
-        call: Call,
-        made: impl Future<Output = Result<T, SdkError>>,
-    ) -> Result<T, SdkError> {
-        self.fate.meet(CrashPoint::BeforeCall(call))?;
-        let answer = made.await?;
-        self.fate.meet(CrashPoint::AfterCall(call))?;
-        self.fate.deliver(call)?;
-        Ok(answer)
-    }
-
     /// The answer of the next call of this kind is lost: it was committed, and its caller does not hear so.
     pub(super) fn loses(&self, call: Call) {
         self.fate.lost.lock().unwrap_or_else(PoisonError::into_inner).push(call);
     }
 }
 
-#[async_trait]
 impl Backend for Mortal {
     fn reach(&self) -> Reach {
         self.inner.reach().watched(Arc::clone(&self.fate) as Arc<dyn Crossing>)
@@ -233,101 +210,5 @@ impl Backend for Mortal {
     fn rests_in_place(&self) -> bool {
         // The test moves the time.
         false
-    }
-
-    async fn register(&self, who: &Identity) -> Result<Registered, SdkError> {
-        self.alive()?;
-        self.inner.register(who).await
-    }
-
-    async fn attend(&self, who: &Identity, draining: bool) -> Standing {
-        self.inner.attend(who, draining).await
-    }
-
-    async fn heartbeat(&self, who: &Identity) -> Result<Standing, SdkError> {
-        self.through(Call::Heartbeat, self.inner.heartbeat(who)).await
-    }
-
-    async fn deregister(&self, who: &Identity) -> Result<(), SdkError> {
-        self.alive()?;
-        self.inner.deregister(who).await
-    }
-
-    async fn claim(
-        &self,
-        who: &Identity,
-        lanes: &[String],
-        max: u16,
-        wait: Duration,
-        request_id: Uuid,
-    ) -> Result<Vec<Claim>, SdkError> {
-        self.through(Call::Claim, self.inner.claim(who, lanes, max, wait, request_id)).await
-    }
-
-    async fn grant(&self, who: &Identity, lane: &str, ttl_ms: u64) -> Result<Option<ClaimGrant>, SdkError> {
-        self.inner.grant(who, lane, ttl_ms).await
-    }
-
-    async fn grant_reclaim(
-        &self,
-        execution_id: ExecutionId,
-        instance: &str,
-        ttl_ms: u64,
-    ) -> Result<ReclaimGrant, SdkError> {
-        self.inner.grant_reclaim(execution_id, instance, ttl_ms).await
-    }
-
-    async fn consume_grant(
-        &self,
-        who: &Identity,
-        execution_id: ExecutionId,
-        grant_id: Uuid,
-        request_id: Uuid,
-    ) -> Result<Claim, SdkError> {
-        self.through(Call::ConsumeGrant, self.inner.consume_grant(who, execution_id, grant_id, request_id)).await
-    }
-
-    async fn renew(&self, who: &Identity, leases: &[LeaseRef]) -> Vec<Renewal> {
-        let renewed = self.through(Call::Renew, async { Ok(self.inner.renew(who, leases).await) }).await;
-        renewed.unwrap_or_else(|error| vec![Renewal::Unanswered(error.to_string()); leases.len()])
-    }
-
-    async fn finish(&self, who: &Identity, ends: &[&End], take: Option<&Take>) -> Result<Finished, SdkError> {
-        self.through(Call::Complete, self.inner.finish(who, ends, take)).await
-    }
-
-    async fn fail(&self, lease: LeaseRef, failing: &Failing) -> Result<FailOutcome, SdkError> {
-        self.through(Call::Fail, self.inner.fail(lease, failing)).await
-    }
-
-    async fn cancel_attempt(&self, lease: LeaseRef, reason: &str) -> Result<(), SdkError> {
-        self.through(Call::Cancel, self.inner.cancel_attempt(lease, reason)).await
-    }
-
-    async fn delay(&self, lease: LeaseRef, until: TimestampMs) -> Result<(), SdkError> {
-        self.through(Call::Delay, self.inner.delay(lease, until)).await
-    }
-
-    async fn yield_back(&self, lease: LeaseRef) -> Result<(), SdkError> {
-        self.through(Call::Yield, self.inner.yield_back(lease)).await
-    }
-
-    async fn progress(&self, lease: LeaseRef, pct: u8, message: &str) -> Result<(), SdkError> {
-        self.through(Call::Progress, self.inner.progress(lease, pct, message)).await
-    }
-
-    async fn submit(&self, new: NewExecution) -> Result<(ExecutionId, bool), SdkError> {
-        self.alive()?;
-        self.inner.submit(new).await
-    }
-
-    async fn workers(&self) -> Result<Vec<WorkerSnapshot>, SdkError> {
-        self.alive()?;
-        self.inner.workers().await
-    }
-
-    async fn drain_worker(&self, instance: &str) -> Result<(), SdkError> {
-        self.alive()?;
-        self.inner.drain_worker(instance).await
     }
 }

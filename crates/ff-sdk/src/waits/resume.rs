@@ -52,30 +52,12 @@ pub struct Resume {
     pub step: Option<String>,
     /// The operator who ended the wait of a step.
     pub actor: Option<String>,
-    /// The signals that came with the claim.
+    /// The signals that let it go on.
     pub(crate) signals: Vec<ResumeSignal>,
-    /// There are more than came with the claim.
-    pub(crate) more: bool,
     /// The children that came with the claim.
     pub(crate) children: Vec<ChildSnapshot>,
-    /// There are more of them too.
+    /// There are more of them.
     pub(crate) more_children: bool,
-}
-
-impl From<generated::Resume> for Resume {
-    fn from(resume: generated::Resume) -> Self {
-        Self {
-            suspension_id: resume.suspension_id,
-            cause: resume.cause.into(),
-            continuation: resume.continuation.map(|bytes| bytes.0),
-            signals: resume.signals.into_iter().map(|signal| ff_api::waitpoints::Signal::from(signal).into()).collect(),
-            more: resume.more,
-            children: resume.children.into_iter().flatten().map(Into::into).collect(),
-            more_children: resume.more_children == Some(true),
-            step: resume.step,
-            actor: resume.actor,
-        }
-    }
 }
 
 /// A signal that let an attempt go on.
@@ -124,12 +106,8 @@ impl From<ff_api::waitpoints::Signal> for ResumeSignal {
 }
 
 impl TaskCore {
-    pub(crate) async fn resume_signals(&self) -> Result<Vec<ResumeSignal>, SdkError> {
-        match &self.claim.resume {
-            None => Ok(Vec::new()),
-            Some(resume) if !resume.more => Ok(resume.signals.clone()),
-            Some(_) => self.backend.reach().resume_signals(self.lease.at).await,
-        }
+    pub(crate) fn resume_signals(&self) -> Vec<ResumeSignal> {
+        self.claim.resume.as_ref().map(|resume| resume.signals.clone()).unwrap_or_default()
     }
 }
 
@@ -144,6 +122,6 @@ impl ClaimedTask {
     ///
     /// An attempt that goes on by its timeout finds one signal named `timeout`; by an operator, none.
     pub async fn resume_signals(&self) -> Result<Vec<ResumeSignal>, SdkError> {
-        self.core().resume_signals().await
+        Ok(self.core().resume_signals())
     }
 }

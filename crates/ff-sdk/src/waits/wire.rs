@@ -2,7 +2,6 @@
 
 use super::Resume;
 use crate::SdkError;
-use crate::backend::bytes;
 
 impl TryFrom<ff_api::claims::Resume> for Resume {
     type Error = SdkError;
@@ -11,9 +10,8 @@ impl TryFrom<ff_api::claims::Resume> for Resume {
         Ok(Self {
             suspension_id: resume.suspension_id,
             cause: resume.cause.into(),
-            continuation: bytes("continuation", resume.continuation.as_deref(), resume.continuation_encoding)?,
+            continuation: resume.continuation,
             signals: resume.signals.into_iter().map(Into::into).collect(),
-            more: false,
             children: resume.children.unwrap_or_default(),
             more_children: resume.more_children == Some(true),
             step: resume.step,

@@ -3,7 +3,8 @@
 use axum::extract::{Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
-use ff_engine::NewExecution;
+use ff_api::json;
+use ff_engine::new_execution;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -12,7 +13,7 @@ use utoipa_axum::routes;
 use ff_api::executions::{SubmitBody, Submitted};
 use ff_api::results::AtMost;
 
-use super::submit::{new_execution, trace_of};
+use super::submit::trace_of;
 use crate::access::Caller;
 use crate::app::App;
 use crate::body;
@@ -64,35 +65,18 @@ async fn batch(State(app): State<App>, caller: Caller, request: Request) -> Answ
     if count > ITEMS_MAX {
         return Err(Problem::invalid("body", format!("must hold at most {ITEMS_MAX} executions, got {count}")));
     }
-    // A wrong item does not keep the others from being submitted.
-    let mut lines: Vec<Option<Line>> = Vec::with_capacity(items.len());
-    let mut accepted: Vec<(usize, NewExecution)> = Vec::new();
-    for (index, item) in items.into_iter().enumerate() {
-        let read = match body::read::<SubmitBody>(item).and_then(new_execution) {
-            Ok(mut new) => {
-                new.fields.trace_parent = new.fields.trace_parent.or_else(|| trace.clone());
-                app.check_submission(&caller, &new.fields).await.map(|()| new).map_err(Problem::from)
-            }
-            Err(problem) => Err(problem),
-        };
-        lines.push(match read {
-            Ok(new) => {
-                accepted.push((index, new));
-                None
-            }
-            Err(problem) => Some(Line::Refused { error: app.refused_item(&problem) }),
-        });
-    }
-    let (places, new): (Vec<usize>, Vec<NewExecution>) = accepted.into_iter().unzip();
-    let answers = app.operations.submit_many(new).await?;
-    for (place, answer) in places.into_iter().zip(answers) {
-        lines[place] = Some(match answer {
-            Ok(reply) => Line::Submitted(reply.into()),
-            Err(error) => Line::Refused { error: app.refused_item(&Problem::from(error)) },
-        });
-    }
+    let read = items.into_iter().map(|item| {
+        let mut new = new_execution(json::read::<SubmitBody>(item)?)?;
+        new.fields.trace_parent = new.fields.trace_parent.or_else(|| trace.clone());
+        Ok(new)
+    });
+    let answers = app.submit_many(&caller, read.collect()).await?;
     let mut text = Vec::new();
-    for line in lines.into_iter().flatten() {
+    for answer in answers {
+        let line = match answer {
+            Ok(submitted) => Line::Submitted(submitted),
+            Err(problem) => Line::Refused { error: app.refused_item(&problem) },
+        };
         serde_json::to_writer(&mut text, &line).expect("texts and numbers become JSON");
         text.push(b'\n');
     }

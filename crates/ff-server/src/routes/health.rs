@@ -46,7 +46,7 @@ async fn state(State(app): State<App>) -> Response {
         return word(StatusCode::SERVICE_UNAVAILABLE, "stopping");
     }
     match tokio::time::timeout(STORE_ANSWERS_WITHIN, app.operations.now()).await {
-        Ok(Ok(_)) if app.operations.client().host().facts().full => word(StatusCode::SERVICE_UNAVAILABLE, "store_full"),
+        Ok(Ok(_)) if app.operations.facts().full => word(StatusCode::SERVICE_UNAVAILABLE, "store_full"),
         Ok(Ok(_)) => word(StatusCode::OK, "ok"),
         Ok(Err(_)) | Err(_) => word(StatusCode::SERVICE_UNAVAILABLE, "unavailable"),
     }

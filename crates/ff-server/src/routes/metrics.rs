@@ -26,7 +26,7 @@ pub fn routes() -> Described {
 )]
 async fn metrics(State(app): State<App>, headers: HeaderMap) -> Answer<Response> {
     let form = Form::asked(&headers);
-    let facts = app.operations.client().host().facts();
+    let facts = app.operations.facts();
     let page = app.metrics.page(&app.operations, &facts, form).await;
     Ok(([(header::CONTENT_TYPE, form.content_type())], page).into_response())
 }

@@ -13,7 +13,6 @@ mod keys;
 mod lanes;
 mod metrics;
 mod quotas;
-mod reclaim;
 mod results;
 mod resume;
 mod schedules;
@@ -46,7 +45,6 @@ pub fn described() -> Described {
         .and(batch::routes())
         .and(execution::routes())
         .and(explain::routes())
-        .and(reclaim::routes())
         .and(flows::routes())
         .and(budgets::routes())
         .and(lanes::routes())

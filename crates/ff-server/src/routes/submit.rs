@@ -1,15 +1,14 @@
 //! `POST /v1/executions`: one submission, accepted whole or refused whole.
 
-use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
-use axum::response::IntoResponse;
-use ff_api::executions::{SubmitBody, SubmitExecution, Submitted};
-use ff_core::types::ExecutionId;
-use ff_engine::NewExecution;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use ff_api::executions::{SubmitBody, SubmitExecution};
+use ff_engine::new_execution;
 use ff_trace::TraceParent;
 
 use crate::access::Caller;
+use crate::answering::written;
 use crate::app::App;
 use crate::body::{Body, PAYLOAD};
 use crate::openapi::Described;
@@ -17,12 +16,6 @@ use crate::problem::{Answer, Problem};
 
 pub fn routes() -> Described {
     Described::new().serving::<SubmitExecution, _>(submit)
-}
-
-/// The submission a body means.
-pub fn new_execution(mut body: SubmitBody) -> Answer<NewExecution> {
-    let kind = std::mem::take(&mut body.kind);
-    Ok(NewExecution { fields: body.submission("", kind, ExecutionId::mint, "default", "default")? })
 }
 
 /// The key and the trace of the request's headers count as if the body said them.
@@ -57,14 +50,11 @@ async fn submit(
     caller: Caller,
     headers: HeaderMap,
     Body(body): Body<SubmitBody, PAYLOAD>,
-) -> Answer<impl IntoResponse> {
+) -> Answer<Response> {
     let new = new_execution(with_headers(body, &headers)?)?;
-    app.check_submission(&caller, &new.fields).await?;
     let span = tracing::Span::current();
     span.record("namespace", new.fields.namespace.as_str()).record("lane", new.fields.lane.as_str());
-    let reply = app.dispatcher.submit(new).await?;
-    let submitted = Submitted::from(reply);
+    let submitted = app.submit(&caller, new).await?;
     span.record("execution_id", tracing::field::display(submitted.execution_id));
-    let status = if submitted.duplicate { StatusCode::OK } else { StatusCode::CREATED };
-    Ok((status, Json(submitted)))
+    written::<SubmitExecution>(&submitted)
 }

@@ -8,6 +8,6 @@ pub fn routes() -> Described {
     Described::new()
         .answering::<ListWorkers>()
         .answering::<GetWorker>()
-        .serving::<DeregisterWorker, _>(super::worker_protocol::deregister)
+        .answering::<DeregisterWorker>()
         .answering::<DrainWorker>()
 }

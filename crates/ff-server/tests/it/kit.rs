@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use ff_backend_embedded::Embedded;
 use ff_backend_valkey::ValkeyHost;
 use ff_core::PartitionConfig;
-use ff_engine::{Engine, EngineOptions, Fsck};
+use ff_engine::{Engine, EngineOptions};
 use ff_keys::{BearerToken, Keys, Source};
 use ff_script::{Host, Library};
 use ff_server::{Auth, CONNECTIONS_MAX, Server, ServerOptions, Times, WebhookOptions};
@@ -235,7 +235,7 @@ impl Kit {
 
     async fn broken(&self) -> Vec<String> {
         let tool = self.tool().await;
-        let report = Fsck::run(tool.operations().client(), false).await.expect("the store is checked");
+        let report = tool.operations().fsck(false).await.expect("the store is checked");
         report.findings.iter().map(|f| format!("{} {}: {}", f.invariant, f.key.0.escape_ascii(), f.problem)).collect()
     }
 }

@@ -1157,7 +1157,6 @@ class Passed(TypedDict):
     """What an upstream member passes under a name: its result, or how it failed."""
 
     encoding: NotRequired[Optional[Encoding]]
-    """How `value` carries its bytes."""
     execution_id: str
     """The upstream member's execution."""
     failure: NotRequired[Optional[Failure]]
@@ -1211,7 +1210,6 @@ class Resume(TypedDict):
     continuation: NotRequired[Any]
     """What the attempt kept for itself when it was suspended."""
     continuation_encoding: NotRequired[Optional[Encoding]]
-    """How `continuation` carries its bytes."""
     more_children: NotRequired[Optional[bool]]
     """Their results are too much for one answer: the others are read with `GET /v1/executions/{id}/children`."""
     signals: List[Signal]
@@ -1277,7 +1275,6 @@ class Task(TypedDict):
     input: Any
     """The execution's input."""
     input_encoding: NotRequired[Optional[Encoding]]
-    """Absent when there is no input."""
     key: NotRequired[Optional[str]]
     """Its name in its flow, or for its parent."""
     kind: str

@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 use ff_crash::load::{LEASE_MS, input_of, result_of};
 use ff_crash::{open, rounds};
 use ff_engine::{Claimant, NewExecution, fence_of};
+use ff_testkit::Tasks;
 use rand::{Rng, SeedableRng};
 use uuid::Uuid;
 
@@ -40,7 +41,7 @@ async fn small_store(directory: &Path) -> Result<()> {
         for (n, task) in operations.claim(route, &who, 4, Uuid::now_v7()).await?.tasks.iter().enumerate() {
             if n > 0 {
                 let result = result_of(task.execution_id, task.lease_epoch);
-                operations.complete(task.execution_id, fence_of(task), Some(result)).await?;
+                operations.client().complete(task.execution_id, fence_of(task), Some(result)).await?;
             }
         }
     }

@@ -7,6 +7,7 @@ use ff_crash::journal::{Entry, Journal, Reader};
 use ff_crash::load::{input_of, result_of};
 use ff_crash::open;
 use ff_engine::{Claimant, NewExecution, Operations, fence_of};
+use ff_testkit::Tasks;
 use uuid::Uuid;
 
 /// A store with one completed execution, and the matching journal entries.
@@ -27,7 +28,7 @@ async fn truth(operations: &Operations) -> Result<(ExecutionId, Vec<Entry>)> {
     let route = operations.client().route_of(&id);
     let task = operations.claim(route, &who, 1, Uuid::now_v7()).await?.tasks.remove(0);
     let epoch = task.lease_epoch;
-    operations.complete(id, fence_of(&task), Some(result_of(id, epoch))).await?;
+    operations.client().complete(id, fence_of(&task), Some(result_of(id, epoch))).await?;
     Ok((id, vec![Entry::Submitted(id), Entry::Claimed { id, attempt: 0, epoch }, Entry::Completed { id, epoch }]))
 }
 

@@ -20,6 +20,7 @@ use super::super::load::drive;
 use super::super::machine;
 use super::super::phases::{NAMESPACE, new_execution};
 use super::super::waits::world::{World, claim_many};
+use ff_testkit::Tasks;
 
 const SUBMITTERS: usize = 64;
 const WORKERS: usize = 4;
@@ -193,7 +194,9 @@ impl Crew {
                     };
                     let mut running: FuturesUnordered<_> = tasks
                         .iter()
-                        .map(|task| operations.complete(task.execution_id, fence_of(task), Some(b"{}".to_vec())))
+                        .map(|task| {
+                            operations.client().complete(task.execution_id, fence_of(task), Some(b"{}".to_vec()))
+                        })
                         .collect();
                     while let Some(answer) = running.next().await {
                         answer?;

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::super::phases::{LANE, NAMESPACE};
 use super::super::waits::world::{World, claim_many};
 use super::report::{Report, Step};
+use ff_testkit::Tasks;
 
 const STEPS: usize = 10;
 pub const FAN: usize = 100;
@@ -40,7 +41,7 @@ impl Worker {
                 };
                 let mut running: FuturesUnordered<_> = tasks
                     .iter()
-                    .map(|task| operations.complete(task.execution_id, fence_of(task), Some(b"{}".to_vec())))
+                    .map(|task| operations.client().complete(task.execution_id, fence_of(task), Some(b"{}".to_vec())))
                     .collect();
                 while let Some(answer) = running.next().await {
                     answer?;

@@ -13,6 +13,7 @@ use uuid::Uuid;
 use super::super::phases::{LANE, NAMESPACE};
 use super::frames::{BATCH, frames};
 use super::world::{LEASE_TTL_MS, World};
+use ff_testkit::Tasks;
 
 const ROUNDS: usize = 11;
 
@@ -114,7 +115,7 @@ pub async fn count(world: &World) -> Result<Vec<Calls>> {
             anyhow::bail!("a claim returned {:?}", claimed.reply);
         };
         let task = tasks.first().context("nothing was claimed")?;
-        world.operations().complete(id, fence_of(task), None).await?;
+        world.operations().client().complete(id, fence_of(task), None).await?;
     }
     all.iter_mut().for_each(|calls| calls.calls.sort_unstable());
     Ok(all)

@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use super::report::{Fan, Report, Step};
 use super::world::World;
 use super::{Scale, sorted};
+use ff_testkit::Tasks;
 
 /// Size of a frame.
 pub const FRAME_BYTES: usize = 256;
@@ -43,7 +44,7 @@ pub async fn measure(world: &World, scale: &Scale, report: &mut Report) -> Resul
             each.push(began.elapsed());
         }
         report.note_rate(store, step, at_once, &sorted(each, began.elapsed()));
-        world.operations().complete(task.execution_id, fence_of(&task), None).await?;
+        world.operations().client().complete(task.execution_id, fence_of(&task), None).await?;
     }
     follow(world, scale, report).await
 }
@@ -115,7 +116,7 @@ async fn follow(world: &World, scale: &Scale, report: &mut Report) -> Result<()>
         delivered_per_second: written * TAILS as f64 / took.as_secs_f64(),
         commands_per_frame: commands as f64 / written,
     });
-    world.operations().complete(id, fence_of(&task), None).await?;
+    world.operations().client().complete(id, fence_of(&task), None).await?;
     for tail in tails {
         let count = tail.await??;
         anyhow::ensure!(count as u64 == next, "a tail saw {count} of {next} frames");

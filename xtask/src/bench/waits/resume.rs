@@ -12,6 +12,7 @@ use super::flush::Disk;
 use super::report::{Report, Step};
 use super::sorted;
 use super::world::{World, claim};
+use ff_testkit::Tasks;
 
 const WARM_UP: usize = 20;
 
@@ -32,7 +33,7 @@ pub async fn measure(world: &World, mut disk: Disk, count: usize, report: &mut R
     for n in 0..WARM_UP + count {
         // A new execution from time to time, because the history of a real one does not grow for ever.
         if n % 10 == 9 {
-            world.operations().complete(task.execution_id, fence_of(&task), None).await?;
+            world.operations().client().complete(task.execution_id, fence_of(&task), None).await?;
             task = world.task(None).await?;
         }
         let flush = disk.flush().await?;

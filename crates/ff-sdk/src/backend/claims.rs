@@ -1,9 +1,8 @@
-//! Tasks as `ff server` hands them out.
+//! Tasks as the engine hands them out.
 
 use ff_api::claims::{Passed, Task};
-use ff_core::types::{LaneId, LeaseEpoch, Namespace, TimestampMs};
+use ff_core::types::{LaneId, Namespace, TimestampMs};
 
-use super::waits::bytes;
 use super::{Claim, LeaseRef};
 use crate::SdkError;
 use crate::flows::{Place, Upstream};
@@ -15,25 +14,21 @@ impl TryFrom<Task> for Claim {
     type Error = SdkError;
 
     fn try_from(task: Task) -> Result<Self, SdkError> {
+        let lease = LeaseRef::new(task.execution_id, task.fence());
         let mut place = Place { flow_id: task.flow_id, parent_id: task.parent_id, key: task.key, ..Place::default() };
         for (name, one) in task.passed.unwrap_or_default() {
-            take_in(&mut place, name, one)?;
+            take_in(&mut place, name, one);
         }
         Ok(Self {
-            lease: LeaseRef {
-                execution_id: task.execution_id,
-                attempt_id: task.attempt_id,
-                lease_id: task.lease_id,
-                lease_epoch: LeaseEpoch::new(task.lease_epoch.unsigned_abs()),
-            },
+            lease,
             attempt_index: attempt_index(task.attempt_index),
             namespace: Namespace::new(task.namespace),
             lane: LaneId::new(task.lane),
             kind: task.kind,
-            input: bytes("input", task.input.as_deref(), task.input_encoding)?.unwrap_or_default(),
+            input: task.input,
             input_encoding: task.input_encoding.unwrap_or(ff_api::Encoding::Json).as_str().to_owned(),
             tags: task.tags.into_iter().collect(),
-            fallback: task.fallback.map(|tier| tier.get().as_bytes().to_vec()),
+            fallback: task.fallback,
             trace_parent: task.trace_parent,
             deadline_at: task.deadline_at.map(TimestampMs),
             resume: task.resume.map(Resume::try_from).transpose()?,
@@ -47,14 +42,13 @@ impl TryFrom<Task> for Claim {
 }
 
 /// Takes in what one upstream passed.
-fn take_in(place: &mut Place, name: String, passed: Passed) -> Result<(), SdkError> {
-    if let Some(value) = bytes(&name, passed.value.as_deref(), passed.encoding)? {
+fn take_in(place: &mut Place, name: String, passed: Passed) {
+    if let Some(value) = passed.value {
         place.passed.insert(name.clone(), value);
     }
     let failure = passed.failure;
     let upstream = Upstream { execution_id: passed.execution_id, outcome: passed.outcome, failure };
     place.upstreams.insert(name, upstream);
-    Ok(())
 }
 
 #[cfg(test)]
@@ -77,7 +71,7 @@ mod tests {
         let passed: BTreeMap<String, Passed> = serde_json::from_str(&passed.to_string()).unwrap();
         let mut place = Place::default();
         for (name, one) in passed {
-            take_in(&mut place, name, one).unwrap();
+            take_in(&mut place, name, one);
         }
         assert_eq!(place.passed, HashMap::from([("ann".to_owned(), br#"{"n":1}"#.to_vec())]));
         assert_eq!((place.upstreams["ann"].execution_id, place.upstreams["ann"].outcome), (ann, Outcome::Success));
