@@ -516,7 +516,7 @@ operations! {
     asks NamespaceQuery;
     returns Made<Schedule>: (status = 201, description = "It is new.", body = Schedule), (status = 200, description = "It was changed.", body = Schedule);
     status Made::status;
-    fails &["schedule_version_conflict", "budget_not_found", "quota_not_found"];
+    fails &["schedule_version_conflict", "budget_not_found", "quota_not_found", "capability_invalid", "cycle_detected"];
 
     /// One page of schedules, newest first; at most 64.
     ListSchedules schedule_list: get "/v1/schedules", LOOK;
