@@ -55,6 +55,9 @@ function home.move(tx, rec, place, score)
   if was_place == place and rec.was_score == score and was_path == path then return end
   local key, moved = home.key(tx, rec, path, place), was_place ~= place or was_path ~= path
   if moved and was_place then tx:zrem(home.key(tx, rec, was_path, was_place), rec.id) end
+  if was_path ~= path then
+    queues.left(tx, was_path, queues.name(rec.queue, rec.kind), was_place == "queue" and 1 or 0)
+  end
   if place == "queue" then
     local eligible = rec.phase == "runnable" and rec.grant == nil
     if moved or eligible then

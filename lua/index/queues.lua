@@ -264,13 +264,19 @@ function queues.mend(tx, path, name, requires, score)
   if head == nil or score < head then queues.set_head(tx, path, name, score) end
 end
 
+-- Forgets a queue of another lane that an execution was moved from: `leaving` of its entries go with this call. Nothing
+-- else of that kind may ever end there.
+function queues.left(tx, path, name, leaving)
+  if tx:zstored(keys.queue_named(tx, path, name)) > leaving then return end
+  local entry = queues.get(tx, path, name)
+  if entry and not entry.uncovered then queues.drop(tx, path, name) end
+end
+
 -- Forgets a queue that holds nothing any more. Those that look at it do so, and the retirement of what was in it: to
 -- look whenever something leaves would cost every end a read. One marked uncovered stays, so that later work goes to
 -- route at once.
 function queues.tidy(tx, path, name)
-  if tx:zstored(keys.queue_named(tx, path, name)) > 0 then return end
-  local entry = queues.get(tx, path, name)
-  if entry and not entry.uncovered then queues.drop(tx, path, name) end
+  queues.left(tx, path, name, 0)
 end
 
 -- Walks -----------------------------------------------------------------------------------------

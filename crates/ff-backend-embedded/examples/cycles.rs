@@ -31,6 +31,7 @@ async fn cycle(client: &Client, worker: &str) -> Result<u32, Box<dyn std::error:
         instance: worker.into(),
         worker_id: worker.into(),
         capabilities: Vec::new(),
+        kinds: None,
         max: 1,
         lease_ttl_ms: 30_000,
         attempt_ids: vec![AttemptId::mint()],

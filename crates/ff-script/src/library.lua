@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 64, hash = "1108fe84bf6aac7e13e6b154be0ae7e36771aa638c6e296869db3e0f4b528309" }
+local LIBRARY = { number = 65, hash = "003789992dbc14a9d5fb9203ad88d7c434f5a25c6a5fbb3f0c126ed021e8238a" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -7118,13 +7118,19 @@ function queues.mend(tx, path, name, requires, score)
   if head == nil or score < head then queues.set_head(tx, path, name, score) end
 end
 
+-- Forgets a queue of another lane that an execution was moved from: `leaving` of its entries go with this call. Nothing
+-- else of that kind may ever end there.
+function queues.left(tx, path, name, leaving)
+  if tx:zstored(keys.queue_named(tx, path, name)) > leaving then return end
+  local entry = queues.get(tx, path, name)
+  if entry and not entry.uncovered then queues.drop(tx, path, name) end
+end
+
 -- Forgets a queue that holds nothing any more. Those that look at it do so, and the retirement of what was in it: to
 -- look whenever something leaves would cost every end a read. One marked uncovered stays, so that later work goes to
 -- route at once.
 function queues.tidy(tx, path, name)
-  if tx:zstored(keys.queue_named(tx, path, name)) > 0 then return end
-  local entry = queues.get(tx, path, name)
-  if entry and not entry.uncovered then queues.drop(tx, path, name) end
+  queues.left(tx, path, name, 0)
 end
 
 -- Walks -----------------------------------------------------------------------------------------
@@ -7309,6 +7315,9 @@ function home.move(tx, rec, place, score)
   if was_place == place and rec.was_score == score and was_path == path then return end
   local key, moved = home.key(tx, rec, path, place), was_place ~= place or was_path ~= path
   if moved and was_place then tx:zrem(home.key(tx, rec, was_path, was_place), rec.id) end
+  if was_path ~= path then
+    queues.left(tx, was_path, queues.name(rec.queue, rec.kind), was_place == "queue" and 1 or 0)
+  end
   if place == "queue" then
     local eligible = rec.phase == "runnable" and rec.grant == nil
     if moved or eligible then

@@ -86,7 +86,6 @@ pub async fn run(reach: &Reach) -> anyhow::Result<()> {
         ("panics", "handler_panic"),
         ("stateless", "extractor_missing_state"),
         ("one", "extractor_payload_decode"),
-        ("unheard of", "runtime_no_handler"),
     ];
     for (kind, category) in bad {
         let id = submit_once(reach, kind, b"\"text\"").await?;
@@ -94,6 +93,13 @@ pub async fn run(reach: &Reach) -> anyhow::Result<()> {
         let failure = ended.failure.ok_or_else(|| anyhow::anyhow!("{kind} failed"))?;
         ensure!(failure.category == category, "{kind}: {failure:?}");
     }
+
+    // A kind without a handler is not claimed: it waits for a worker that has one.
+    let unheard_of = submit_once(reach, "unheard of", b"{}").await?;
+    let later = submit_once(reach, "zero", b"{}").await?;
+    ensure!(reach.admin.result(&later, SOON).await?.is_some(), "what stands behind it runs");
+    let shown = reach.admin.describe_execution(&unheard_of).await?;
+    ensure!(shown.attempts.is_empty(), "it was claimed: {shown:?}");
 
     stop.cancel();
     running.await??;

@@ -202,7 +202,7 @@ async fn a_store_of_another_format_is_refused_and_keeps_its_library() {
     let HostError::Refused { detail } = refused else { panic!("{refused:?}") };
     assert!(detail.contains("has format 1") && detail.contains("reads format 3"), "{detail}");
     assert_eq!(server.command::<Vec<redis::Value>>(&["FUNCTION", "LIST"]).unwrap(), [], "nothing was loaded");
-    server.command::<i64>(&["HSET", "ff:config:partitions", "format", "2"]).unwrap();
+    server.command::<i64>(&["HSET", "ff:config:partitions", "format", "3"]).unwrap();
     connect(&server.url()).await;
     let loaded = server.command::<Vec<redis::Value>>(&["FUNCTION", "LIST"]).unwrap();
     assert_eq!(loaded.len(), 1);

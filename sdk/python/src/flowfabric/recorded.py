@@ -132,9 +132,14 @@ def next_try(
     if retry_after_ms is not None:
         return retry_after_ms
     backoff: Mapping[str, Any] = retry.get("backoff") or {"type": "exponential"}
+
+    def said(name: str, default: float) -> float:
+        value = backoff.get(name)
+        return default if value is None else float(value)
+
     if backoff.get("type") == "fixed":
-        longest = backoff.get("delay_ms", 1_000)
+        longest = said("delay_ms", 1_000)
     else:
-        grown = backoff.get("initial_ms", 1_000) * backoff.get("factor", 2) ** min(tries - 1, 64)
-        longest = min(grown, backoff.get("max_ms", 60_000))
+        grown = said("initial_ms", 1_000) * said("factor", 2) ** min(tries - 1, 64)
+        longest = min(grown, said("max_ms", 60_000))
     return int(longest if retry.get("jitter") == "none" else random.uniform(0, longest))

@@ -112,8 +112,8 @@ const MUTANTS: &[Mutant] = &[
     Mutant { name: "a grant never runs out", from: "other = rec.grant_until\n", to: "other = nil\n" },
     Mutant {
         name: "a repeated issue answers grants that ran out",
-        from: " and grant.open(rec, rec.grant, tx.now) then\n        out",
-        to: " then\n        out",
+        from: " and grant.open(rec, rec.grant, tx.now) then\n        open[",
+        to: " then\n        open[",
     },
     Mutant { name: "every worker covers everything", from: "if not capabilities[token] then return false end", to: "" },
     Mutant {
@@ -123,7 +123,7 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "work past its time hides what stands behind it",
-        from: "q.at, q.more = 1, #q.page == 2 * found.size",
+        from: "q.at, q.more = 1, #q.page == 2 * size",
         to: "q.at, q.more = 1, false",
     },
     Mutant {
@@ -257,8 +257,8 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a plain start keeps its timer to itself",
-        from: "  tx:zadd(keys.timers(tx), wake, id)\n  tx:zadd(keys.queue(tx, path, queue), active_from + created_at, id)\n",
-        to: "  tx:zadd(keys.queue(tx, path, queue), active_from + created_at, id)\n",
+        from: "  tx:zadd(keys.timers(tx), wake, id)\n  tx:zadd(keys.queue(tx, path, queue, kind), active_from + created_at, id)\n  tx:hput(keys.leases(tx, worker), lease_id, id)\n  tx:note(told)\n  return record, wake\n",
+        to: "  tx:zadd(keys.queue(tx, path, queue, kind), active_from + created_at, id)\n  tx:hput(keys.leases(tx, worker), lease_id, id)\n  tx:note(told)\n  return record, wake\n",
     },
     Mutant {
         name: "a plain submission is not in the list of its kind",

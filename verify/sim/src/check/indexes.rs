@@ -20,6 +20,7 @@ impl Checker {
     pub fn check_indexes(&self, dump: &Dump) -> Check {
         for partition in 0..self.partitions.executions {
             self.check_places(dump, partition)?;
+            check_heads(dump, partition)?;
             self.check_timers(dump, partition)?;
             self.check_leases(dump, partition)?;
             self.check_records(dump, partition)?;
@@ -36,6 +37,9 @@ impl Checker {
             let DumpValue::Zset(members) = value else {
                 continue;
             };
+            if key.ends_with(":heads") {
+                continue;
+            }
             for (member, score) in members {
                 let id = String::from_utf8_lossy(member).into_owned();
                 found.entry(id).or_default().push((&key[prefix.len()..], *score as i64));
@@ -177,6 +181,29 @@ impl Checker {
         let unfinished = self.live().filter(|(_, _, seen)| seen.phase != LifecyclePhase::Terminal);
         unfinished.filter_map(|(_, shadow, seen)| shadow.wake_at(seen)).min()
     }
+}
+
+/// Each queue with eligible work stands among the heads of its lane, no later than the first of that work. Only the
+/// lane's main queue does not.
+fn check_heads(dump: &Dump, partition: u16) -> Check {
+    let prefix = format!("ff:idx:{}:lane:", tag(partition));
+    let mut without_head: BTreeMap<&str, &str> = BTreeMap::new();
+    for (key, _) in range(dump, &prefix) {
+        let Some((lane, queue)) = key[prefix.len()..].split_once(":queue:") else { continue };
+        let Some(first) = members(dump, key).into_values().filter(|score| *score < GRANTED_FROM).min() else {
+            continue;
+        };
+        match members(dump, &format!("{prefix}{lane}:heads")).get(queue) {
+            Some(head) => {
+                require!(10, *head <= first, "the head of {queue} in {lane} is {head}, its first work {first}")
+            }
+            None => {
+                let other = without_head.insert(lane, queue);
+                require!(10, other.is_none(), "{lane} has two queues without a head: {other:?} and {queue}");
+            }
+        }
+    }
+    Ok(())
 }
 
 enum Place {

@@ -202,7 +202,7 @@ fn a_priority_that_does_not_count_is_caught() {
 fn a_claim_that_takes_the_last_first_is_caught() {
     is_caught(
         "wrong order",
-        &[("  q.at = q.at + 2\n  return q.page[q.at - 2], q", "  q.at = #q.page + 1\n  return q.page[q.at - 2], q")],
+        &[("  q.at, q.taken = q.at + 2, q.taken + 1\n", "  q.at, q.taken = #q.page + 1, q.taken + 1\n")],
     );
 }
 
@@ -267,18 +267,12 @@ fn a_grant_that_reserves_nothing_is_caught() {
 
 #[test]
 fn ready_work_that_is_not_announced_is_caught() {
-    is_caught(
-        "silent ready",
-        &[(
-            "if place == \"queue\" and rec.phase == \"runnable\" and rec.grant == nil then announce(tx, rec, fresh) end",
-            "",
-        )],
-    );
+    is_caught("silent ready", &[("if eligible then announce(tx, rec, name, fresh) end", "")]);
 }
 
 #[test]
 fn a_dispatcher_that_is_never_called_back_is_caught() {
-    is_caught("quiet for ever", &[("rest and \"1\" or nil)", "\"1\")")]);
+    is_caught("quiet for ever", &[("quiet and \"1\" or nil)", "\"1\")")]);
 }
 
 #[test]

@@ -78,6 +78,7 @@ async fn once(world: &World, task: Task) -> Result<(Wait, Task)> {
         continuation: None,
         continuation_encoding: None,
         step: None,
+        wait: None,
         request_id: Some(Uuid::now_v7()),
     };
     let Suspended::Waiting { waitpoints, .. } = world.waitpoints.suspend(new).await? else {
