@@ -97,11 +97,11 @@ mod tests {
     #[test]
     fn a_store_of_another_format_is_refused_and_no_store_is_not() {
         assert_eq!(format_refusal([]), None);
-        assert_eq!(format_refusal([(&b"executions"[..], &b"4"[..]), (b"format", b"2")]), None);
+        assert_eq!(format_refusal([(&b"executions"[..], &b"4"[..]), (b"format", b"3")]), None);
         let refused = format_refusal([(&b"executions"[..], &b"16"[..])]).unwrap();
-        assert!(refused.contains("has format 1") && refused.contains("reads format 2"), "{refused}");
-        let refused = format_refusal([(&b"executions"[..], &b"16"[..]), (b"format", b"3")]).unwrap();
-        assert!(refused.contains("has format 3"), "{refused}");
+        assert!(refused.contains("has format 1") && refused.contains("reads format 3"), "{refused}");
+        let refused = format_refusal([(&b"executions"[..], &b"16"[..]), (b"format", b"4")]).unwrap();
+        assert!(refused.contains("has format 4"), "{refused}");
     }
 
     #[test]

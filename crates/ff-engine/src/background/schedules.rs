@@ -108,7 +108,7 @@ async fn apply(operations: &Operations, route: Route, effects: &[Effect]) -> Vec
                     runs.push(Run { namespace, schedule, firing, action: action.0 });
                     entries.push(effect.id.clone());
                 }
-                Ok(TakeFiringReply::Settled {}) => paid.push(effect.id.clone()),
+                Ok(TakeFiringReply::Settled) => paid.push(effect.id.clone()),
                 Err(error) => tracing::warn!(%route, %error, schedule, "a firing could not be read"),
             }
         }

@@ -478,7 +478,7 @@ fn narrowed(registered: Option<&Kinds>, asked: Vec<String>) -> Answer<Kinds> {
         return Err(Problem::invalid("kinds", format!("must hold at most {KINDS_MAX} items, got {}", asked.len())));
     }
     if let Some(at) = asked.iter().position(|kind| !is_kind(kind)) {
-        return Err(Problem::invalid(&format!("kinds[{at}]"), "must be 1 to 128 printable ASCII characters"));
+        return Err(Problem::invalid(format!("kinds[{at}]"), "must be 1 to 128 printable ASCII characters"));
     }
     if let Some(other) = asked.iter().find(|kind| registered.is_some_and(|kinds| !kinds.contains(kind))) {
         return Err(Problem::invalid("kinds", format!("{other} is not a kind this worker registered for")));

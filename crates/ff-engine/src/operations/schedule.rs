@@ -247,7 +247,7 @@ impl Operations {
             TakeFiringReply::Due { action, firing } => {
                 Some(Run { namespace: namespace.to_owned(), schedule: name.to_owned(), firing, action: action.0 })
             }
-            TakeFiringReply::Settled {} => None,
+            TakeFiringReply::Settled => None,
         })
     }
 

@@ -42,7 +42,7 @@ pub(crate) struct Submitted {
 }
 
 enum New {
-    Execution(NewExecution),
+    Execution(Box<NewExecution>),
     Flow(Box<NewFlow>),
 }
 
@@ -75,7 +75,7 @@ fn read(run: &Run) -> Result<New, Invalid> {
         Action::Execution(body) => {
             let mut new = new_execution(*body, id, &run.namespace)?;
             new.fields.fired = Some(fired);
-            New::Execution(new)
+            New::Execution(Box::new(new))
         }
         Action::Flow(body) => {
             let mut new = new_flow_of(*body, id, &run.namespace)?;
@@ -93,7 +93,7 @@ pub(crate) async fn submit(operations: &Operations, runs: &[Run]) -> Vec<Result<
         match read(run) {
             Ok(New::Execution(new)) => {
                 places.push((at, new.fields.execution_id));
-                executions.push(new);
+                executions.push(*new);
             }
             Ok(New::Flow(new)) => flows.push((at, new)),
             Err(wrong) => answers[at] = Some(Err(invalid(wrong))),

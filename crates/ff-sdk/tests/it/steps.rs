@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use ff_core::state::{LifecyclePhase, Outcome};
+use ff_core::state::{Outcome, PublicState};
 use ff_core::types::{ExecutionId, WaitpointToken};
 use ff_script::generated::{Backoff, BackoffType, Jitter, Retry, StepKind, StepState};
 use ff_sdk::runtime::{Ctx, Data, HandlerResult, StepError, TaskInfo, WorkerRuntime};
@@ -258,7 +258,8 @@ async fn with_deaths(points: &[CrashPoint]) -> Result<(Arc<Outside>, String), Sd
                 break;
             }
             let seen = engine.describe(&id).await?;
-            if seen.lifecycle_phase != LifecyclePhase::Active {
+            // Only a rest needs the time. At any other moment a worker may hold a lease that must not run out.
+            if seen.state == PublicState::Delayed {
                 engine.advance(Duration::from_secs(60)).await?;
             } else {
                 tokio::time::sleep(Duration::from_millis(2)).await;
@@ -398,7 +399,8 @@ async fn replay_and_fork_keep_what_they_say_and_a_changed_input_is_noticed() -> 
     assert_eq!(said.lock().unwrap().2, 3);
     let fork = engine.admin().fork(&id, ForkBody::default()).await?;
     assert_eq!(engine.result(&fork).await?.result.as_deref(), Some(b"2".as_slice()));
-    assert_eq!((said.lock().unwrap().2, engine.describe(&fork).await?.forked_from), (3, Some(id)));
+    let forked_from = engine.describe(&fork).await?.forked_from;
+    assert_eq!((said.lock().unwrap().2, forked_from), (3, Some(id)));
     let steps = engine.admin().steps(&fork).await?;
     assert_eq!(
         steps.iter().map(|step| (step.name.as_str(), step.kind)).collect::<Vec<_>>(),

@@ -37,6 +37,7 @@ const TAGS: &[(&str, &str)] = &[
     ("workers", "Who does the work: registration, claims, results. A worker of any language speaks this."),
     ("tasks", "What a worker does with a task it holds, under the fence of its lease."),
     ("lanes", "Where executions queue."),
+    ("schedules", "When executions and flows are submitted by the clock."),
     ("budgets", "How much may be used."),
     ("quotas", "How many may start or run."),
     ("events", "Everything that happened, in order."),

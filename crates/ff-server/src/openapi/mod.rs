@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn what_is_not_served_is_not_described() {
         let text = String::from_utf8(openapi_json().to_vec()).expect("text");
-        for absent in ["/fork", "/steps", "/console", "/mcp"] {
+        for absent in ["/console", "/mcp"] {
             assert!(!text.contains(absent), "{absent}");
         }
     }

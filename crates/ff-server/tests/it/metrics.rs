@@ -92,6 +92,10 @@ fn recounted(events: &[Value]) -> BTreeMap<(String, Labels), f64> {
                 let outcome = kind.strip_prefix("flow.").expect("it is there");
                 add("ff_flows_finished_total", &[("namespace", namespace), ("outcome", outcome)], false);
             }
+            "schedule.fired" | "schedule.skipped" | "schedule.missed" => {
+                let outcome = kind.strip_prefix("schedule.").expect("it is there");
+                add("ff_schedule_firings_total", &[("namespace", namespace), ("outcome", outcome)], false);
+            }
             _ => {}
         }
     }
@@ -276,6 +280,14 @@ on_both_hosts! {
         let api = kit.api().await;
         mixed_work(&api).await;
         api.post("/v1/budgets", json!({"dimensions": {"tokens": {"hard": 10}}})).await.with(201);
+        let yearly = json!({"times": [{"cron": "0 0 1 1 *"}], "action": {"execution": {"kind": "mail", "lane": "yearly"}}});
+        api.send(Method::PUT, "/v1/schedules/yearly", &[("content-type", "application/json")], yearly.to_string()).await.with(201);
+        api.post("/v1/schedules/yearly/trigger", json!({})).await.with(200);
+        eventually("the firing is counted", async || {
+            let page = scrape(&api).await;
+            page.get("ff_schedule_firings_total").is_some_and(|family| !family.samples.is_empty()).then_some(())
+        })
+        .await;
         let page = agreeing(&api).await;
         let form = [("accept", "application/openmetrics-text;version=1.0.0,text/plain;q=0.5")];
         let reply = api.send(Method::GET, "/metrics", &form, "").await;

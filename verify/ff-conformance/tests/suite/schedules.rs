@@ -93,7 +93,7 @@ async fn take(store: &Store, number: i64) -> Option<Firing> {
     let call = TakeFiring { name: NAME.into(), namespace: NAMESPACE.into(), number };
     match store.call(route(store), &call).await.unwrap() {
         TakeFiringReply::Due { firing, .. } => Some(firing),
-        TakeFiringReply::Settled {} => None,
+        TakeFiringReply::Settled => None,
     }
 }
 
